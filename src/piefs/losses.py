@@ -1,0 +1,116 @@
+"""The three losses of the paper (Sec. 2.1): Gram orthogonality, Dirichlet energy, readout.
+
+Every expectation under p is a weighted batch average: `weight` has shape (n,) and need not be
+normalised; None means equal weights. Labels such as eq:loss_orth are those of the paper's source.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from piefs.gradients import GradientField, dot
+from piefs.metrics import Metric
+
+
+def expectation(values: Array, weight: Array | None = None) -> Array:
+    """E_p[f] ≈ Σ w_i f(x_i) / Σ w_i over the first axis."""
+    if weight is None:
+        return jnp.mean(values, axis=0)
+    return jnp.tensordot(weight, values, axes=1) / jnp.sum(weight)
+
+
+# --- orthogonality -----------------------------------------------------------------------------
+
+
+def gram(phi: Array, weight: Array | None = None) -> Array:
+    """Ĉ = (1/B) ΦᵀΦ, the batch estimate of E_p[φφᵀ] (remark:batch_gram): (n, K) → (K, K)."""
+    if weight is None:
+        return phi.T @ phi / phi.shape[0]
+    return phi.T @ (weight[:, None] * phi) / jnp.sum(weight)
+
+
+def active_identity(n_components: int, k: int | Array) -> Array:
+    """I_k in the leading corner of a K × K matrix of zeros; `k` counts active maps, may be traced.
+
+    With it, the k × k block of the paper is a fixed K × K shape, so that one compilation serves
+    all k.
+    """
+    return jnp.diag((jnp.arange(n_components) < k).astype(float))
+
+
+def gram_error(c: Array, k: int | Array | None = None) -> Array:
+    """‖C_k − I_k‖²_F (eq:loss_orth) of a Gram matrix whose inactive rows and columns are zero."""
+    identity = active_identity(c.shape[0], c.shape[0] if k is None else k)
+    return jnp.sum((c - identity.astype(c.dtype)) ** 2)
+
+
+def unbiased_gram_error(phi: Array) -> Array:
+    """An unbiased estimate of ‖E[φφᵀ] − I‖²_F from n equally weighted samples; may be negative.
+
+    The plug-in ‖Ĉ − I‖² is too large by the sampling variance of Ĉ, O(1/n) (remark:batch_gram). The
+    average over pairs of *different* samples, of ⟨φ_iφ_iᵀ − I, φ_jφ_jᵀ − I⟩, is not: it is
+    [n²‖Ĉ − I‖² − Σ_i (|φ_i|⁴ − 2|φ_i|² + K)] / (n(n − 1)).
+    """
+    n, n_components = phi.shape
+    squares = jnp.sum(phi**2, axis=1)
+    own = jnp.sum(squares**2 - 2 * squares + n_components)
+    return (n**2 * gram_error(gram(phi)) - own) / (n * (n - 1))
+
+
+# --- smoothness --------------------------------------------------------------------------------
+
+
+def dirichlet_form(f: GradientField, g: GradientField, weight: Array | None = None) -> Array:
+    """⟨f, g⟩_de = ∫ ∇f · ∇g p dx (eq:bilinear_form_1_original), from the gradients of f and g."""
+    return expectation(dot(f, g), weight)
+
+
+def modified_dirichlet_form(
+    metric: Metric, x: Array, f: GradientField, g: GradientField, weight: Array | None = None
+) -> Array:
+    """⟨f, g⟩_mde = ∫ (A∇f)ᵀ(A∇g) p dx (eq:bilinear_form_1)."""
+    return dirichlet_form(metric.apply(x, f), metric.apply(x, g), weight)
+
+
+def modified_dirichlet_energy(
+    metric: Metric, x: Array, f: GradientField, weight: Array | None = None
+) -> Array:
+    """⟨f, f⟩_mde = ∫ ‖A∇f‖² p dx (eq:dirichlet_energy), the loss L_mde."""
+    transformed = metric.apply(x, f)
+    return dirichlet_form(transformed, transformed, weight)
+
+
+# --- readout -----------------------------------------------------------------------------------
+
+
+class Readout(eqx.Module):
+    """The affine map Φ ↦ B + WΦ of eq:class_log_prob: `weights` (n_outputs, K), `bias` (n_outputs,).
+
+    Inactive coordinates enter Φ as zeros, which leaves their columns of W without effect.
+    """
+
+    weights: Array
+    bias: Array
+
+    def __call__(self, phi: Array) -> Array:
+        """Logits (or regression outputs), shape (n, n_outputs)."""
+        return phi @ self.weights.T + self.bias
+
+
+def init_readout(n_outputs: int, n_components: int, dtype: jnp.dtype | None = None) -> Readout:
+    """A readout of zeros: every class equally likely. The problem in (W, B) is convex."""
+    dtype = dtype or float
+    return Readout(jnp.zeros((n_outputs, n_components), dtype), jnp.zeros((n_outputs,), dtype))
+
+
+def cross_entropy(logits: Array, labels: Array, weight: Array | None = None) -> Array:
+    """L_class = E[−log p(l|x)] with p = softmax(logits); labels are class indices, shape (n,).
+
+    Rows of weight zero (no label) do not count; a batch without any label costs nothing.
+    """
+    log_p = jax.nn.log_softmax(logits, axis=-1)
+    nll = -jnp.take_along_axis(log_p, labels[:, None], axis=1)[:, 0]
+    if weight is None:
+        return jnp.mean(nll)
+    return jnp.sum(weight * nll) / jnp.maximum(jnp.sum(weight), jnp.finfo(logits.dtype).tiny)

@@ -1,0 +1,80 @@
+"""Fully connected networks: the one building block of the maps φ_k, of Λ(x) and of U(x).
+
+A network is a plain pytree of weight matrices. Its forward pass is written out here, together with
+the pass that also returns the activation derivatives, from which `maps` assembles input gradients
+as ordinary matrix products.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+
+class Activation(NamedTuple):
+    """A scalar nonlinearity σ and its derivative σ′, both applied entrywise."""
+
+    value: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+
+
+def _gelu_derivative(z: Array) -> Array:
+    return jax.scipy.stats.norm.cdf(z) + z * jax.scipy.stats.norm.pdf(z)
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": Activation(jax.nn.relu, lambda z: (z > 0).astype(z.dtype)),
+    "tanh": Activation(jnp.tanh, lambda z: 1 - jnp.tanh(z) ** 2),
+    "softplus": Activation(jax.nn.softplus, jax.nn.sigmoid),
+    "gelu": Activation(lambda z: jax.nn.gelu(z, approximate=False), _gelu_derivative),
+    "sin": Activation(jnp.sin, jnp.cos),
+}
+
+
+class MLP(eqx.Module):
+    """x ↦ σ(…σ(xW₁ + b₁)…)W_L + b_L, with `weights[l]` of shape (fan_in, fan_out)."""
+
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+    activation: str = eqx.field(static=True)
+
+    def __call__(self, x: Array) -> Array:
+        """Outputs, shape (n, out), for inputs of shape (n, in)."""
+        sigma = ACTIVATIONS[self.activation].value
+        *hidden, (w_out, b_out) = zip(self.weights, self.biases, strict=True)
+        for w, b in hidden:
+            x = sigma(x @ w + b)
+        return x @ w_out + b_out
+
+    def with_slopes(self, x: Array) -> tuple[Array, list[Array]]:
+        """Outputs and, for each hidden layer l, the slopes D_l = σ′(pre-activation), (n, width)."""
+        sigma, sigma_prime = ACTIVATIONS[self.activation]
+        *hidden, (w_out, b_out) = zip(self.weights, self.biases, strict=True)
+        slopes = []
+        for w, b in hidden:
+            z = x @ w + b
+            x = sigma(z)
+            slopes.append(sigma_prime(z))
+        return x @ w_out + b_out, slopes
+
+
+def init_mlp(
+    key: Array, sizes: Sequence[int], activation: str = "relu", dtype: jnp.dtype | None = None
+) -> MLP:
+    """A random network with layer widths `sizes` = (in, hidden…, out).
+
+    Weights and biases are uniform on ±1/√fan_in. The paper names no initialisation but builds on
+    PyTorch, whose linear layers start like this; the random biases matter in low dimensions, where
+    zero biases would let every ReLU kink pass through the origin.
+    """
+    keys = jax.random.split(key, 2 * (len(sizes) - 1))
+    weights, biases = [], []
+    for layer, (fan_in, fan_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
+        bound = fan_in**-0.5
+        uniform = lambda k, shape, b=bound: jax.random.uniform(k, shape, dtype or float, -b, b)  # noqa: E731
+        weights.append(uniform(keys[2 * layer], (fan_in, fan_out)))
+        biases.append(uniform(keys[2 * layer + 1], (fan_out,)))
+    return MLP(tuple(weights), tuple(biases), activation)

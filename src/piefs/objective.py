@@ -1,0 +1,112 @@
+"""What training minimises, and the loop on the device that does it.
+
+`Objective` is the body of Algorithm 1's inner loop; `descend` runs it over a chunk of batches.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+
+from piefs.batches import Batch
+from piefs.losses import Readout, cross_entropy, gram, gram_error, modified_dirichlet_energy
+from piefs.maps import ScalarMap
+from piefs.metrics import Metric, anisotropy
+from piefs.weighting import Weighting
+
+ReadoutLoss = Callable[[Array, Array, Array], Array]
+
+OPTIMIZERS: dict[str, optax.GradientTransformation] = {
+    "adam": optax.scale_by_adam(),
+    "sgd": optax.trace(decay=0.9),
+}
+
+
+class Trainable(eqx.Module):
+    """What descends at outer index k: θ_k, the metric and the readout."""
+
+    phi: ScalarMap
+    metric: Metric
+    readout: Readout
+
+
+class StepRecord(NamedTuple):
+    """The losses of a step and the weights they were given; `gram_error` is L_orth."""
+
+    gram_error: Array
+    loss_class: Array
+    loss_mde: Array
+    w_orth: Array
+    w_class: Array
+    w_mde: Array
+
+
+@dataclass(frozen=True)
+class Objective:
+    """L = sg(w_orth) L_orth + sg(w_class) L_class + sg(w_mde) L_mde (eq:loss_function).
+
+    `readout_loss` is None in the unsupervised mode; `anisotropy` multiplies mean (log λ)² (App. C).
+    """
+
+    weighting: Weighting
+    readout_loss: ReadoutLoss | None = cross_entropy
+    anisotropy: float = 0.0
+
+    def __call__(self, params: Trainable, batch: Batch, k: Array) -> tuple[Array, StepRecord]:
+        """The loss of map k (counted from 0) on a batch; the comments name Algorithm 1's lines."""
+        # 4: evaluate Φ_{1:k} with θ_j fixed for j < k and the current iterate θ_k.
+        phi_k, gradient = params.phi.value_and_gradient(batch.x)
+        phi = batch.frozen + phi_k[:, None] * (jnp.arange(batch.frozen.shape[1]) == k)
+
+        # 5: accumulate ‖Ĉ_k − I_k‖², ‖A∇φ_k‖² and the cross-entropy, columns j > k being zero.
+        orth = gram_error(gram(phi, batch.weight), k + 1)
+        mde = modified_dirichlet_energy(params.metric, batch.x, gradient, batch.weight)
+        class_ = jnp.zeros_like(orth)
+        if self.readout_loss is not None:
+            class_ = self.readout_loss(params.readout(phi), batch.target, batch.label_weight)
+
+        # 6: refresh the weights, constants in the differentiation of L.
+        weights = jax.lax.stop_gradient(self.weighting(orth, class_))
+        loss = weights.orth * orth + weights.class_ * class_ + weights.mde * mde
+        if self.anisotropy:
+            loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x))
+        return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
+
+
+@partial(jax.jit, static_argnames=("objective", "optimizer"), donate_argnums=(0, 1))
+def descend(
+    params: Trainable,
+    opt_state: optax.OptState,
+    chunk: Batch,
+    *,
+    k: Array,
+    first_step: Array,
+    n_steps: Array,
+    total_steps: Array,
+    learning_rate: Array,
+    objective: Objective,
+    optimizer: str,
+) -> tuple[Trainable, optax.OptState, StepRecord]:
+    """`n_steps` steps on the batches of a chunk, and the sums of their records.
+
+    The rate decays as a cosine over the `total_steps` of a map. k, the step counts and the rate
+    are traced: one compilation serves every map and every budget.
+    """
+
+    def step(i: Array, carry: tuple) -> tuple:
+        params, opt_state, sums = carry
+        batch = jax.tree.map(lambda a: a[i], chunk)
+        grads, record = jax.grad(objective, has_aux=True)(params, batch, k)
+        updates, opt_state = OPTIMIZERS[optimizer].update(grads, opt_state, params)
+        rate = learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * (first_step + i) / total_steps))
+        params = jax.tree.map(lambda p, u: (p - rate * u).astype(p.dtype), params, updates)
+        return params, opt_state, jax.tree.map(jnp.add, sums, record)
+
+    zeros = StepRecord(*(jnp.zeros((), chunk.x.dtype) for _ in StepRecord._fields))
+    return jax.lax.fori_loop(0, n_steps, step, (params, opt_state, zeros))

@@ -1,0 +1,237 @@
+"""Algorithm 1 of the paper: sequential block-coordinate descent.
+
+Frozen maps never change again, so φ_j(x), j < k, is a cached column computed once: a step costs
+the same at every k, and no gradient can reach a frozen map. Training knows nothing of files or
+terminals; both hang on callbacks, called between chunks with a state that a run can resume from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+from piefs.batches import Samples, chunk_length, chunks, prefetched
+from piefs.columns import Columns, energy_of, log_scale_range
+from piefs.losses import cross_entropy, init_readout
+from piefs.maps import ScalarMap, init_map, stack
+from piefs.metrics import MetricFactory, init_metric
+from piefs.objective import OPTIMIZERS, Objective, ReadoutLoss, StepRecord, Trainable, descend
+from piefs.weighting import Dampened, Weighting
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Everything that decides a training run, apart from the data. Defaults are the paper's."""
+
+    n_components: int = 16
+    steps_per_component: int = 3750
+    batch_size: int = 2048
+    learning_rate: float = 1e-3
+    optimizer: str = "adam"
+    hidden: tuple[int, ...] = (64, 64, 64)
+    activation: str = "relu"
+    metric: str | MetricFactory = "off"
+    metric_hidden: tuple[int, ...] = (64, 64)
+    weighting: Weighting = field(default_factory=Dampened)
+    anisotropy: float = 0.0
+    log_every: int = 250
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Held-out rows, and what to record of the readout's outputs on them."""
+
+    x: np.ndarray
+    score: Callable[[np.ndarray], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class TrainState:
+    """A run between two chunks: enough to go on from here, and no more.
+
+    `k` maps are frozen and `step` steps of the next one are done; `params` and `opt_state` belong
+    to that next map. `energies` and `log_scale_ranges` hold one entry for each frozen map;
+    `interval` sums the step records since the last row of `history`.
+    """
+
+    k: int
+    step: int
+    params: Trainable
+    opt_state: optax.OptState
+    frozen: tuple[ScalarMap, ...] = ()
+    energies: tuple[float, ...] = ()
+    log_scale_ranges: tuple[tuple[float, float], ...] = ()
+    interval: tuple[int, tuple[float, ...]] = (0, (0.0,) * len(StepRecord._fields))
+    history: tuple[dict[str, float], ...] = ()
+
+    @property
+    def maps(self) -> ScalarMap:
+        """The frozen maps as one stack."""
+        return stack(self.frozen)
+
+
+Callback = Callable[[TrainState], None]
+
+
+def train(
+    samples: Samples,
+    config: TrainConfig,
+    *,
+    n_outputs: int = 0,
+    readout_loss: ReadoutLoss | None = cross_entropy,
+    validation: Validation | None = None,
+    initial_maps: Sequence[ScalarMap] | None = None,
+    callbacks: Sequence[Callback] = (),
+    state: TrainState | None = None,
+) -> TrainState:
+    """Train φ_1 … φ_K one after the other, freezing each (Algorithm 1).
+
+    `readout_loss` None trains without labels; `initial_maps` replaces the random start of each φ_k
+    (a warm start); `callbacks` see the state after every chunk and every frozen map; `state`
+    continues an earlier run. A batch larger than the data is clipped to it.
+    """
+    objective = Objective(config.weighting, readout_loss, config.anisotropy)
+    state = state or initial_state(samples, config, n_outputs, initial_maps)
+    cache = Columns(samples.x, config.n_components, state.frozen)
+    held_out = validation and Columns(validation.x, config.n_components, state.frozen)
+
+    for k in range(state.k, config.n_components):  # 1: for k = 1 to K do
+        feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
+        for chunk, first_step, n_steps in prefetched(feed):  # 2: until the budget is exhausted do
+            params, opt_state, sums = descend(  # 4, 5, 6: see `Objective`
+                state.params,
+                state.opt_state,
+                chunk,
+                k=k,
+                first_step=first_step,
+                n_steps=n_steps,
+                total_steps=config.steps_per_component,
+                learning_rate=config.learning_rate,
+                objective=objective,
+                optimizer=config.optimizer,
+            )
+            state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
+            state = _logged(state, config, sums, n_steps, validation, held_out)
+            _notify(callbacks, state)
+        for columns in filter(None, (cache, held_out)):
+            columns.append(state.params.phi)
+        state = _frozen(state, config, samples, initial_maps)
+        _notify(callbacks, state)
+    return state
+
+
+def initial_state(
+    samples: Samples,
+    config: TrainConfig,
+    n_outputs: int,
+    initial_maps: Sequence[ScalarMap] | None = None,
+) -> TrainState:
+    """Nothing trained yet: a fresh first map, metric and readout."""
+    dtype, n_features = samples.x.dtype, samples.x.shape[1]
+    params = Trainable(
+        _initial_map(config, 0, samples, initial_maps),
+        init_metric(
+            config.metric,
+            _key(config, config.n_components),
+            n_features,
+            config.metric_hidden,
+            dtype,
+        ),
+        init_readout(n_outputs, config.n_components, dtype),
+    )
+    return TrainState(0, 0, params, OPTIMIZERS[config.optimizer].init(params))
+
+
+def _key(config: TrainConfig, stream: int) -> Array:
+    """Stream k < K initialises φ_k, stream K the metric."""
+    return jax.random.fold_in(jax.random.key(config.seed), stream)
+
+
+def _initial_map(
+    config: TrainConfig, k: int, samples: Samples, initial_maps: Sequence[ScalarMap] | None
+) -> ScalarMap:
+    if initial_maps is not None:
+        return jax.tree.map(jnp.copy, initial_maps[k])  # a copy: training donates its buffers
+    n_features, dtype = samples.x.shape[1], samples.x.dtype
+    return init_map(_key(config, k), n_features, config.hidden, config.activation, dtype)
+
+
+def _feed(samples: Samples, config: TrainConfig, k: int, first_step: int, cache: Columns):
+    batch_size, total = min(config.batch_size, len(samples)), config.steps_per_component
+    length = chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize)
+    return chunks(
+        samples,
+        cache.values,
+        seed=config.seed,
+        k=k,
+        batch_size=batch_size,
+        first_step=first_step,
+        n_steps=total,
+        length=min(length, config.log_every, total),
+    )
+
+
+def _notify(callbacks: Sequence[Callback], state: TrainState) -> None:
+    for callback in callbacks:
+        callback(state)
+
+
+def _frozen(
+    state: TrainState,
+    config: TrainConfig,
+    samples: Samples,
+    initial_maps: Sequence[ScalarMap] | None,
+) -> TrainState:
+    """The state with φ_k frozen and the next map begun; metric and readout carry on.
+
+    The energy is taken with the metric as it is now, before later maps change it.
+    """
+    phi, metric = state.params.phi, state.params.metric
+    params, k = state.params, state.k + 1
+    if k < config.n_components:
+        fresh = _initial_map(config, k, samples, initial_maps)
+        params = Trainable(fresh, metric, state.params.readout)
+    return replace(
+        state,
+        k=k,
+        step=0,
+        params=params,
+        opt_state=OPTIMIZERS[config.optimizer].init(params),
+        frozen=(*state.frozen, phi),
+        energies=(*state.energies, energy_of(phi, metric, samples)),
+        log_scale_ranges=(*state.log_scale_ranges, log_scale_range(metric, samples.x)),
+    )
+
+
+def _logged(
+    state: TrainState,
+    config: TrainConfig,
+    sums: StepRecord,
+    n_steps: int,
+    validation: Validation | None,
+    held_out: Columns | None,
+) -> TrainState:
+    """The state with these steps counted, and a history row where an interval is complete.
+
+    A row holds means over the steps of its interval; `gram_residual` is the root of the mean
+    squared residual. A map's last interval may be shorter than `log_every`.
+    """
+    count, total = state.interval
+    count, total = count + n_steps, tuple(np.add(total, np.array(sums, float)).tolist())
+    if count < config.log_every and state.step < config.steps_per_component:
+        return replace(state, interval=(count, total))
+    means = StepRecord(*(value / count for value in total))
+    row = {"step": state.k * config.steps_per_component + state.step, "map": state.k + 1}
+    row |= means._asdict() | {"gram_residual": means.gram_error**0.5}
+    if validation is not None and held_out is not None:
+        outputs = state.params.readout(held_out.with_active(state.params.phi))
+        row |= validation.score(np.asarray(outputs))
+    fresh_interval = (0, (0.0,) * len(total))
+    return replace(state, interval=fresh_interval, history=(*state.history, row))

@@ -1,0 +1,97 @@
+"""The weights of the three losses, refreshed at every step (paper, Sec. 2.3).
+
+A weighting is a callable `(gram_error, class_loss) -> LossWeights`. Training stops gradients
+through whatever it returns, so weights are constants in the differentiation (eq:loss_function). Dampened
+forms share one shape, with δ the dampening and g = ‖Ĉ_k − I_k‖²_F:
+
+    w_orth = 1,   w_class = δ(g / T_orth),   w_mde = δ(max(g / T_orth, L_class / T_class)).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax import Array
+
+
+class LossWeights(NamedTuple):
+    """w_orth, w_class and w_mde."""
+
+    orth: Array | float
+    class_: Array | float
+    mde: Array | float
+
+
+Weighting = Callable[[Array, Array], LossWeights]
+
+
+def exponential_dampening(r: Array) -> Array:
+    """exp(−r), the paper's choice (eq:loss_function_weight)."""
+    return jnp.exp(-r)
+
+
+def rational_dampening(r: Array) -> Array:
+    """1/(1 + r), tried informally in the paper; at T = 1 it is the literal 1/(1 + g)."""
+    return 1 / (1 + r)
+
+
+def polynomial_dampening(r: Array) -> Array:
+    """(1 − r)² up to r = 1 and zero beyond: our reading of "polynomial dampening"."""
+    return jnp.maximum(1 - r, 0) ** 2
+
+
+DAMPENINGS: dict[str, Callable[[Array], Array]] = {
+    "exponential": exponential_dampening,
+    "rational": rational_dampening,
+    "polynomial": polynomial_dampening,
+}
+
+
+@dataclass(frozen=True)
+class Dampened:
+    """Orthogonality first, then the classes, then smoothness (eq:loss_function_weight)."""
+
+    dampening: str = "exponential"
+    t_orth: float = 0.1
+    t_class: float = 0.5
+    normalize: bool = False
+
+    def __call__(self, gram_error: Array, class_loss: Array) -> LossWeights:
+        """The weights at the current losses; with `normalize` they sum to one."""
+        delta = DAMPENINGS[self.dampening]
+        r_orth, r_class = gram_error / self.t_orth, class_loss / self.t_class
+        weights = LossWeights(
+            jnp.ones_like(r_orth), delta(r_orth), delta(jnp.maximum(r_orth, r_class))
+        )
+        if not self.normalize:
+            return weights
+        total = sum(weights)
+        return LossWeights(*(w / total for w in weights))
+
+
+@dataclass(frozen=True)
+class Static:
+    """Constant weights; the unsupervised runs of App. C use (1, 0, 1)."""
+
+    orth: float = 1.0
+    class_: float = 1.0
+    mde: float = 1.0
+
+    def __call__(self, gram_error: Array, class_loss: Array) -> LossWeights:
+        """The constants, whatever the losses."""
+        return LossWeights(self.orth, self.class_, self.mde)
+
+
+WEIGHTINGS = (*DAMPENINGS, "static")
+
+
+def make_weighting(
+    name: str, t_orth: float = 0.1, t_class: float = 0.5, normalize: bool = False
+) -> Weighting:
+    """A weighting by name: a dampening of eq:loss_function_weight, or "static"."""
+    if name == "static":
+        return Static()
+    if name not in DAMPENINGS:
+        raise ValueError(f"unknown weighting {name!r}; choose one of {', '.join(WEIGHTINGS)}")
+    return Dampened(name, t_orth, t_class, normalize)

@@ -4,6 +4,8 @@ Every expectation under p is a weighted batch average: `weight` has shape (n,) a
 normalised; None means equal weights. Labels such as eq:loss_orth are those of the paper's source.
 """
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -85,7 +87,7 @@ def modified_dirichlet_energy(
 
 
 class Readout(eqx.Module):
-    """The affine map Φ ↦ B + WΦ of eq:class_log_prob: `weights` (n_outputs, K), `bias` (n_outputs,).
+    """The affine map Φ ↦ B + WΦ (eq:class_log_prob); `weights` is (n_outputs, K).
 
     Inactive coordinates enter Φ as zeros, which leaves their columns of W without effect.
     """
@@ -98,7 +100,7 @@ class Readout(eqx.Module):
         return phi @ self.weights.T + self.bias
 
 
-def init_readout(n_outputs: int, n_components: int, dtype: jnp.dtype | None = None) -> Readout:
+def init_readout(n_outputs: int, n_components: int, dtype: Any = None) -> Readout:
     """A readout of zeros: every class equally likely. The problem in (W, B) is convex."""
     dtype = dtype or float
     return Readout(jnp.zeros((n_outputs, n_components), dtype), jnp.zeros((n_outputs,), dtype))

@@ -8,6 +8,7 @@ weights w, ∇φ = W₁ D₁ W₂ D₂ … W_L D_L w. A Dirichlet energy then ne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -44,7 +45,7 @@ def init_map(
     n_features: int,
     hidden: Sequence[int] = (64, 64, 64),
     activation: str = "relu",
-    dtype: jnp.dtype | None = None,
+    dtype: Any = None,
 ) -> ScalarMap:
     """A fresh random φ on `n_features` inputs."""
     return ScalarMap(init_mlp(key, (n_features, *hidden, 1), activation, dtype))

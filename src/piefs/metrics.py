@@ -7,6 +7,7 @@ metric's name is accepted.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -27,14 +28,14 @@ class Metric(eqx.Module):
 
     @abstractmethod
     def log_scales(self, x: Array) -> Array:
-        """log λ_i(x), the logarithms of the singular values of A(x), shape (n, d)."""
+        """The logarithms log λ_i(x) of the singular values of A(x), shape (n, d)."""
 
 
 class Off(Metric):
     """A = I: the plain Dirichlet energy. The gradient stays factored."""
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
-        """v itself."""
+        """The field itself."""
         return v
 
     def log_scales(self, x: Array) -> Array:
@@ -43,7 +44,7 @@ class Off(Metric):
 
 
 class Diag(Metric):
-    """A(x) = Λ(x) with λ_i = exp(z_i − z̄), hence Σ log λ_i = 0 and det Λ = 1 (eq:diagonal_constraint)."""
+    """A(x) = Λ(x) with λ_i = exp(z_i − z̄), hence det Λ = 1 (eq:diagonal_constraint)."""
 
     scale_net: MLP
 
@@ -52,7 +53,7 @@ class Diag(Metric):
         return GradientField(jnp.exp(self.log_scales(x)) * v.dense())
 
     def log_scales(self, x: Array) -> Array:
-        """z − z̄, of zero mean by construction."""
+        """The logits z − z̄, of zero mean by construction."""
         z = self.scale_net(x)
         return z - jnp.mean(z, axis=1, keepdims=True)
 
@@ -99,12 +100,12 @@ def init_metric(
     key: Array,
     n_features: int,
     hidden: Sequence[int] = (64, 64),
-    dtype: jnp.dtype | None = None,
+    dtype: Any = None,
 ) -> Metric:
     """A fresh metric on `n_features` inputs, by name or from a user's factory.
 
-    With one feature there is nothing to rotate and det Λ = 1 leaves Λ = 1, so every named metric
-    is `Off` there.
+    Named metrics start as A(x) = I. With one feature there is nothing to rotate and det Λ = 1
+    leaves Λ = 1, so there every named metric is `Off`.
     """
     if callable(metric):
         return metric(key, n_features)
@@ -113,9 +114,13 @@ def init_metric(
     if metric == "off" or n_features == 1:
         return Off()
     scale_key, angle_key = jax.random.split(key)
-    scales = Diag(init_mlp(scale_key, (n_features, *hidden, n_features), "relu", dtype))
+    scales = Diag(_head(scale_key, n_features, hidden, n_features, dtype))
     if metric == "diag":
         return scales
     rotation = ROTATIONS[metric]
-    sizes = (n_features, *hidden, rotation.n_angles(n_features))
-    return RotatedDiag(scales, init_mlp(angle_key, sizes, "relu", dtype), rotation)
+    n_angles = rotation.n_angles(n_features)
+    return RotatedDiag(scales, _head(angle_key, n_features, hidden, n_angles, dtype), rotation)
+
+
+def _head(key: Array, n_features: int, hidden: Sequence[int], n_out: int, dtype: Any) -> MLP:
+    return init_mlp(key, (n_features, *hidden, n_out), "relu", dtype, output_scale=0.0)

@@ -6,7 +6,8 @@ as ordinary matrix products.
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -62,19 +63,32 @@ class MLP(eqx.Module):
 
 
 def init_mlp(
-    key: Array, sizes: Sequence[int], activation: str = "relu", dtype: jnp.dtype | None = None
+    key: Array,
+    sizes: Sequence[int],
+    activation: str = "relu",
+    dtype: Any = None,
+    *,
+    output_scale: float = 1.0,
 ) -> MLP:
     """A random network with layer widths `sizes` = (in, hidden…, out).
 
-    Weights and biases are uniform on ±1/√fan_in. The paper names no initialisation but builds on
-    PyTorch, whose linear layers start like this; the random biases matter in low dimensions, where
-    zero biases would let every ReLU kink pass through the origin.
+    Weights are uniform with variance g²/fan_in, g² = 2 behind a ReLU (He) and 1 elsewhere; biases
+    are uniform on ±1/√fan_in, since with zero biases every ReLU kink would pass through the origin,
+    which hurts in low dimensions. `output_scale` multiplies the last layer: at 0 the network starts
+    as the constant 0.
     """
+    dtype = dtype or float
     keys = jax.random.split(key, 2 * (len(sizes) - 1))
     weights, biases = [], []
-    for layer, (fan_in, fan_out) in enumerate(zip(sizes[:-1], sizes[1:], strict=True)):
-        bound = fan_in**-0.5
-        uniform = lambda k, shape, b=bound: jax.random.uniform(k, shape, dtype or float, -b, b)  # noqa: E731
-        weights.append(uniform(keys[2 * layer], (fan_in, fan_out)))
-        biases.append(uniform(keys[2 * layer + 1], (fan_out,)))
+    for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
+        is_output = layer == len(sizes) - 2
+        variance = 2.0 if activation == "relu" and not is_output else 1.0
+        scale = output_scale if is_output else 1.0
+        w_bound, b_bound = scale * (3 * variance / fan_in) ** 0.5, scale * fan_in**-0.5
+        weights.append(w_bound * _signed_uniform(keys[2 * layer], (fan_in, fan_out), dtype))
+        biases.append(b_bound * _signed_uniform(keys[2 * layer + 1], (fan_out,), dtype))
     return MLP(tuple(weights), tuple(biases), activation)
+
+
+def _signed_uniform(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
+    return jax.random.uniform(key, shape, dtype, -1.0, 1.0)

@@ -53,7 +53,7 @@ class Trotter(eqx.Module):
     """
 
     def n_angles(self, d: int) -> int:
-        """d − 1, one for each adjacent pair."""
+        """One for each adjacent pair: d − 1."""
         return d - 1
 
     def apply(self, omega: Array, v: Array) -> Array:
@@ -69,7 +69,7 @@ class Chain(eqx.Module):
     """
 
     def n_angles(self, d: int) -> int:
-        """d − 1, one for each adjacent pair."""
+        """One for each adjacent pair: d − 1."""
         return d - 1
 
     def apply(self, omega: Array, v: Array) -> Array:

@@ -1,8 +1,8 @@
 """The weights of the three losses, refreshed at every step (paper, Sec. 2.3).
 
 A weighting is a callable `(gram_error, class_loss) -> LossWeights`. Training stops gradients
-through whatever it returns, so weights are constants in the differentiation (eq:loss_function). Dampened
-forms share one shape, with δ the dampening and g = ‖Ĉ_k − I_k‖²_F:
+through whatever it returns, so weights are constants in the differentiation (eq:loss_function).
+Dampened forms share one shape, with δ the dampening and g = ‖Ĉ_k − I_k‖²_F:
 
     w_orth = 1,   w_class = δ(g / T_orth),   w_mde = δ(max(g / T_orth, L_class / T_class)).
 """

@@ -1,0 +1,1 @@
+"""Files: model folders and atomic writes. Nothing read here is ever executed."""

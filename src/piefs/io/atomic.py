@@ -1,0 +1,55 @@
+"""Writes that are either whole or not there.
+
+Content goes to a temporary file beside its target, is flushed to disk, and takes the target's name
+in one step; a crash leaves the old file as it was.
+"""
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+
+def write_with(path: Path, write: Callable[[Path], None]) -> None:
+    """Let `write` fill a temporary file that then becomes `path`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
+    os.close(handle)
+    temporary = Path(name)
+    try:
+        write(temporary)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """`content` as the file `path`."""
+    write_with(path, lambda temporary: temporary.write_bytes(content))
+
+
+def write_json(path: Path, document: Any) -> None:
+    """A JSON file, indented, keys in their given order. NaN and infinity become null."""
+    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+    write_bytes(path, (text + "\n").encode())
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not (abs(value) < float("inf")):
+        return None
+    return value

@@ -1,0 +1,97 @@
+"""Model folders: `weights.safetensors` for arrays, `model.json` for everything else.
+
+The JSON document carries a format version and the digest of the weights it belongs to, so that a
+truncated, mixed-up or foreign folder is noticed before anything is built from it.
+"""
+
+import hashlib
+import json
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from piefs.errors import PiefsError
+from piefs.io import atomic
+
+FORMAT_VERSION = 1
+WEIGHTS, DOCUMENT = "weights.safetensors", "model.json"
+LIBRARIES = ("piefs", "jax", "equinox", "optax", "numpy", "scipy", "scikit-learn")
+
+
+class ModelFileError(PiefsError, ValueError):
+    """A model folder that cannot be read: missing, damaged, or of another version."""
+
+
+def library_versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    return {name: version(name) for name in LIBRARIES}
+
+
+def flatten(tree: Any) -> dict[str, np.ndarray]:
+    """A pytree's arrays by their paths, e.g. `maps.net.weights.0`."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
+    return {_name(path): np.asarray(leaf) for path, leaf in leaves}
+
+
+def unflatten(like: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A pytree shaped as `like` (arrays or shape structs) with the given arrays for leaves."""
+    leaves, structure = jax.tree_util.tree_flatten_with_path(like)
+    names = [_name(path) for path, _ in leaves]
+    if set(names) != set(arrays):
+        differing = sorted(set(names) ^ set(arrays))
+        raise ModelFileError(f"the weights do not fit model.json: {', '.join(differing[:3])}")
+    for name, (_, leaf) in zip(names, leaves, strict=True):
+        if arrays[name].shape != leaf.shape or arrays[name].dtype != leaf.dtype:
+            raise ModelFileError(
+                f"the weights do not fit model.json: {name} is {arrays[name].dtype}"
+                f"{list(arrays[name].shape)}, not {leaf.dtype}{list(leaf.shape)}"
+            )
+    return jax.tree_util.tree_unflatten(structure, [jax.numpy.asarray(arrays[n]) for n in names])
+
+
+def _name(path: tuple) -> str:
+    return jax.tree_util.keystr(path, simple=True, separator=".")
+
+
+def write_model(folder: Path, arrays: dict[str, np.ndarray], document: dict[str, Any]) -> None:
+    """Write a model folder; the document is written last, and names the weights it goes with."""
+    content = safetensors.numpy.save({k: np.ascontiguousarray(v) for k, v in arrays.items()})
+    header = {
+        "format_version": FORMAT_VERSION,
+        "weights_sha256": hashlib.sha256(content).hexdigest(),
+        "versions": library_versions(),
+    }
+    atomic.write_bytes(folder / WEIGHTS, content)
+    atomic.write_json(folder / DOCUMENT, header | document)
+
+
+def read_model(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the document of a model folder, checked against each other."""
+    if not (folder / DOCUMENT).is_file():
+        raise ModelFileError(f"{folder} is not a model folder: it has no {DOCUMENT}")
+    try:
+        document = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
+        found = document["format_version"]
+        digest = document["weights_sha256"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelFileError(f"{folder / DOCUMENT} is damaged ({error})") from error
+    if found != FORMAT_VERSION:
+        raise ModelFileError(
+            f"{folder} has model format {found!r}, this version of piefs reads {FORMAT_VERSION}; "
+            f"it was written by piefs {document.get('versions', {}).get('piefs', '?')}"
+        )
+    try:
+        content = (folder / WEIGHTS).read_bytes()
+    except OSError as error:
+        raise ModelFileError(f"{folder / WEIGHTS} cannot be read ({error})") from error
+    if hashlib.sha256(content).hexdigest() != digest:
+        raise ModelFileError(f"{folder / WEIGHTS} is damaged or belongs to another model.json")
+    try:
+        return safetensors.numpy.load(content), document
+    except (SafetensorError, ValueError, KeyError) as error:
+        raise ModelFileError(f"{folder / WEIGHTS} is not a safetensors file ({error})") from error

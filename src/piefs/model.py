@@ -1,0 +1,37 @@
+"""A fitted model: scaling, maps, metric and readout in one pytree of pure functions.
+
+Every method is differentiable and jittable, in the model's own dtype. Tables of any length go
+through `piefs.columns`, which evaluates the same functions block by block.
+"""
+
+import equinox as eqx
+from jax import Array
+
+from piefs.losses import Readout
+from piefs.maps import ScalarMap, coordinates
+from piefs.metrics import Metric
+
+
+class Model(eqx.Module):
+    """x ↦ Φ((x − center)/scale) and the readout on top.
+
+    `center` and `scale` have shape (d,); `readout` has no outputs where training had no labels.
+    """
+
+    center: Array
+    scale: Array
+    maps: ScalarMap
+    metric: Metric
+    readout: Readout
+
+    def standardized(self, x: Array) -> Array:
+        """What the maps see."""
+        return (x - self.center) / self.scale
+
+    def coordinates(self, x: Array) -> Array:
+        """Φ(x), shape (n, K)."""
+        return coordinates(self.maps, self.standardized(x))
+
+    def outputs(self, x: Array) -> Array:
+        """The readout's logits, shape (n, n_outputs)."""
+        return self.readout(self.coordinates(x))

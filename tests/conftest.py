@@ -1,0 +1,38 @@
+"""Fixtures shared by the tests of all modules."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import settings
+
+settings.register_profile("piefs", max_examples=20, deadline=None, derandomize=True, database=None)
+settings.load_profile("piefs")
+
+
+@pytest.fixture(scope="module")
+def float64() -> Iterator[None]:
+    """Double precision for a whole module: `pytestmark = pytest.mark.usefixtures("float64")`."""
+    with jax.enable_x64(True):
+        yield
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def _equations(jaxpr: Any) -> Iterator[Any]:
+    for equation in jaxpr.eqns:
+        yield equation
+        for inner in jax.tree.leaves(equation.params, is_leaf=lambda p: hasattr(p, "eqns")):
+            if hasattr(inner, "eqns"):
+                yield from _equations(inner)
+
+
+@pytest.fixture(scope="session")
+def equations() -> Callable[..., list[Any]]:
+    """All primitive operations of `function(*args)`, those in loops and inner jits included."""
+    return lambda function, *args: list(_equations(jax.make_jaxpr(function)(*args)))

@@ -1,0 +1,208 @@
+import math
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from piefs.gradients import GradientField, dot
+from piefs.metrics import (
+    METRICS,
+    Diag,
+    Metric,
+    Off,
+    RotatedDiag,
+    anisotropy,
+    init_metric,
+)
+from piefs.rotations import ROTATIONS
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+N = 6
+
+
+def points(rng, d):
+    return jnp.asarray(rng.normal(size=(N, d)))
+
+
+def factored(rng, d, h=4):
+    return GradientField(jnp.asarray(rng.normal(size=(N, h))), jnp.asarray(rng.normal(size=(d, h))))
+
+
+def steep(metric, factor=30.0):
+    """The same metric with large network outputs, far from the identity."""
+    return jax.tree.map(lambda a: factor * a, metric)
+
+
+@jax.jit
+def rotation_matrices(metric, x):
+    """U(x_i), shape (n, d, d), its columns from unit vectors."""
+    d = x.shape[1]
+    angles = jnp.repeat(metric.angles(x), d, axis=0)
+    rows = metric.rotation.apply(angles, jnp.tile(jnp.eye(d), (x.shape[0], 1)))
+    return rows.reshape(-1, d, d).transpose(0, 2, 1)
+
+
+@given(seed=st.integers(0, 2**32 - 1), d=st.sampled_from([2, 3, 7]))
+def test_log_scales_sum_to_zero_at_every_point(seed, d):
+    metric = init_metric("diag", jax.random.key(seed), d, (5,))
+    log_scales = metric.log_scales(points(np.random.default_rng(seed), d))
+    assert log_scales.shape == (N, d)
+    assert np.abs(log_scales).max() > 0
+    np.testing.assert_allclose(log_scales.sum(axis=1), 0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", [m for m in METRICS if m != "off"])
+def test_scales_have_determinant_one_at_every_point(name, rng):
+    x = points(rng, 5)
+    metric = init_metric(name, jax.random.key(0), 5, (8,))
+    determinants = np.prod(np.exp(metric.log_scales(x)), axis=1)
+    np.testing.assert_allclose(determinants, 1, rtol=1e-12)
+    far = steep(metric).log_scales(x)
+    np.testing.assert_allclose(far.sum(axis=1), 0, atol=1e-9 * np.abs(far).max())
+
+
+def test_diag_scales_each_component_by_its_own_factor(rng):
+    x, v = points(rng, 5), factored(rng, 5)
+    metric = init_metric("diag", jax.random.key(0), 5, (8,))
+    z = np.asarray(metric.scale_net(x))
+    expected = np.exp(z - z.mean(axis=1, keepdims=True)) * np.asarray(v.dense())
+    np.testing.assert_allclose(metric.apply(x, v).dense(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("d", [2, 5, 6])
+@pytest.mark.parametrize("name", ROTATIONS)
+def test_rotated_metric_rotates_first_and_scales_afterwards(name, d, rng):
+    x, v = points(rng, d), factored(rng, d)
+    metric = init_metric(name, jax.random.key(d), d, (8,))
+    scales = np.exp(np.asarray(metric.log_scales(x)))
+    rotations = np.asarray(rotation_matrices(metric, x))
+    dense = np.stack([np.diag(s) @ u for s, u in zip(scales, rotations, strict=True)])
+    expected = np.einsum("nij,nj->ni", dense, np.asarray(v.dense()))
+    applied = jax.jit(lambda m: m.apply(x, v).dense())(metric)
+    np.testing.assert_allclose(applied, expected, rtol=1e-10, atol=1e-12)
+    singular = np.linalg.svd(dense, compute_uv=False)
+    np.testing.assert_allclose(np.sort(singular), np.sort(scales), rtol=1e-10)
+
+
+@pytest.mark.parametrize("name", ROTATIONS)
+def test_energy_loses_the_rotation_when_scales_act_before_it(name, rng):
+    x, v = points(rng, 5), factored(rng, 5)
+    metric = init_metric(name, jax.random.key(3), 5, (8,))
+
+    def energy(apply):
+        def of_angles(angle_net):
+            moved = eqx.tree_at(lambda m: m.angle_net, metric, angle_net)
+            transformed = apply(moved)
+            return jnp.mean(dot(transformed, transformed))
+
+        return of_angles
+
+    def largest_slope(apply):
+        gradient = jax.jit(jax.grad(energy(apply)))(metric.angle_net)
+        return max(float(np.abs(g).max()) for g in jax.tree.leaves(gradient))
+
+    scale = float(jax.jit(energy(lambda m: m.apply(x, v)))(metric.angle_net))
+    assert largest_slope(lambda m: m.rotate(x, m.scales.apply(x, v))) < 1e-13 * scale
+    assert largest_slope(lambda m: m.apply(x, v)) > 1e-3 * scale
+
+
+@pytest.mark.parametrize("name", ROTATIONS)
+def test_energy_moves_every_parameter_group_of_a_rotated_metric(name, rng):
+    x, v = points(rng, 5), factored(rng, 5)
+    metric = init_metric(name, jax.random.key(3), 5, (8,))
+    energy = jax.jit(lambda m: jnp.mean(dot(m.apply(x, v), m.apply(x, v))))
+    gradient = jax.grad(energy)(metric)
+    for net in (gradient.scales.scale_net, gradient.angle_net):
+        assert all(np.abs(leaf).max() > 0 for leaf in jax.tree.leaves(net))
+
+
+@pytest.mark.parametrize("name", ROTATIONS)
+def test_angles_stay_within_a_half_turn(name, rng):
+    metric = init_metric(name, jax.random.key(0), 5, (8,))
+    x = points(rng, 5)
+    np.testing.assert_allclose(
+        metric.angles(x), math.pi * np.tanh(np.asarray(metric.angle_net(x))), rtol=1e-12
+    )
+    extreme = np.abs(steep(metric, 100.0).angles(x))
+    assert extreme.shape == (N, 4)
+    assert extreme.max() <= math.pi
+    assert extreme.max() > 0.99 * math.pi
+
+
+def test_off_leaves_the_gradient_factored(rng):
+    x, v = points(rng, 5), factored(rng, 5)
+    metric = init_metric("off", jax.random.key(0), 5)
+    assert metric.apply(x, v) is v
+    np.testing.assert_array_equal(metric.log_scales(x), np.zeros((N, 5)))
+    assert jax.tree.leaves(metric) == []
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_every_named_metric_is_off_in_one_dimension(name):
+    assert isinstance(init_metric(name, jax.random.key(0), 1), Off)
+
+
+def test_names_give_the_metrics_they_promise():
+    made = {name: init_metric(name, jax.random.key(0), 3) for name in METRICS}
+    assert isinstance(made["off"], Off)
+    assert isinstance(made["diag"], Diag)
+    for name, rotation in ROTATIONS.items():
+        assert isinstance(made[name], RotatedDiag)
+        assert made[name].rotation is rotation
+
+
+def test_hidden_widths_and_dtype_of_the_metric_networks_are_parameters():
+    metric = init_metric("trotter", jax.random.key(0), 4, (6, 5, 3), jnp.float32)
+    assert [w.shape for w in metric.scales.scale_net.weights] == [(4, 6), (6, 5), (5, 3), (3, 4)]
+    assert [w.shape for w in metric.angle_net.weights] == [(4, 6), (6, 5), (5, 3), (3, 3)]
+    assert {a.dtype for a in jax.tree.leaves(metric)} == {jnp.dtype("float32")}
+
+
+def test_scales_and_angles_start_from_different_random_numbers():
+    metric = init_metric("trotter", jax.random.key(0), 4, (6,))
+    assert np.all(metric.scales.scale_net.weights[0] != metric.angle_net.weights[0])
+
+
+def test_unknown_metric_is_refused_with_the_choices_named():
+    with pytest.raises(ValueError, match="unknown metric 'euclid'") as error:
+        init_metric("euclid", jax.random.key(0), 3)
+    assert all(name in str(error.value) for name in METRICS)
+
+
+def test_factory_of_the_users_own_is_called_with_key_and_number_of_features():
+    class Doubling(Metric):
+        key_data: jax.Array
+        n_features: int = eqx.field(static=True)
+
+        def apply(self, x, v):
+            return GradientField(2 * v.dense())
+
+        def log_scales(self, x):
+            return jnp.full_like(x, math.log(2))
+
+    key = jax.random.key(7)
+    metric = init_metric(lambda key, d: Doubling(jax.random.key_data(key), d), key, 1)
+    assert isinstance(metric, Doubling)
+    assert metric.n_features == 1
+    np.testing.assert_array_equal(metric.key_data, jax.random.key_data(key))
+
+
+def test_metric_without_its_methods_cannot_be_made():
+    class Halfway(Metric):
+        def apply(self, x, v):
+            return v
+
+    with pytest.raises(TypeError, match="log_scales"):
+        Halfway()
+
+
+def test_anisotropy_is_the_mean_square_of_the_log_scales(rng):
+    log_scales = rng.normal(size=(4, 3))
+    naive = sum(sum(s**2 for s in row) / 3 for row in log_scales) / 4
+    assert float(anisotropy(jnp.asarray(log_scales))) == pytest.approx(naive)
+    assert float(anisotropy(jnp.zeros((4, 3)))) == 0

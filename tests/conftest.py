@@ -1,12 +1,16 @@
 """Fixtures shared by the tests of all modules."""
 
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import settings
+
+from piefs.networks import MLP
 
 settings.register_profile("piefs", max_examples=20, deadline=None, derandomize=True, database=None)
 settings.load_profile("piefs")
@@ -22,6 +26,18 @@ def float64() -> Iterator[None]:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+def _network(rng: np.random.Generator, sizes: tuple[int, ...], activation: str = "relu") -> MLP:
+    weights = (rng.normal(size=pair) / pair[0] ** 0.5 for pair in pairwise(sizes))
+    biases = (rng.normal(size=size) for size in sizes[1:])
+    return MLP(tuple(map(jnp.asarray, weights)), tuple(map(jnp.asarray, biases)), activation)
+
+
+@pytest.fixture(scope="session")
+def network() -> Callable[..., MLP]:
+    """Networks with numpy's random numbers: JAX would compile its own for every new shape."""
+    return _network
 
 
 def _equations(jaxpr: Any) -> Iterator[Any]:

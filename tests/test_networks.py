@@ -39,49 +39,67 @@ def test_every_activation_has_a_counterpart_by_hand():
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("sizes", [(1, 3, 1), (4, 5, 3, 2), (3, 2)])
-def test_network_equals_the_naive_loop(activation, sizes, rng):
-    net = init_mlp(jax.random.key(1), sizes, activation)
+@pytest.mark.parametrize("sizes", [(1, 3, 1), (4, 5, 3, 2)])
+def test_network_equals_the_naive_loop(activation, sizes, rng, network):
+    net = network(rng, sizes, activation)
     x = jnp.asarray(rng.normal(size=(3, sizes[0])))
-    np.testing.assert_allclose(net(x), naive_forward(net, x), rtol=1e-12, atol=1e-14)
+    out = jax.jit(lambda net, x: net(x))(net, x)
+    np.testing.assert_allclose(out, naive_forward(net, x), rtol=1e-12, atol=1e-14)
+
+
+def test_network_without_hidden_layers_is_affine(rng, network):
+    net = network(rng, (3, 2))
+    x = jnp.asarray(rng.normal(size=(4, 3)))
+    np.testing.assert_allclose(net(x), x @ net.weights[0] + net.biases[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_activation_derivative_equals_jax_grad(activation, rng):
     value, derivative = ACTIVATIONS[activation]
     z = jnp.asarray(np.concatenate([[0.0, -8.0, 8.0], 2 * rng.normal(size=40)]))
-    np.testing.assert_allclose(derivative(z), jax.vmap(jax.grad(value))(z), rtol=1e-9, atol=1e-13)
+    ours, by_jax = jax.jit(lambda z: (derivative(z), jax.vmap(jax.grad(value))(z)))(z)
+    np.testing.assert_allclose(ours, by_jax, rtol=1e-9, atol=1e-13)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_slopes_are_the_derivatives_at_the_pre_activations(activation, rng):
-    net = init_mlp(jax.random.key(2), (3, 4, 5, 2), activation)
-    x = jnp.asarray(rng.normal(size=(6, 3)))
-    out, slopes = net.with_slopes(x)
-    np.testing.assert_array_equal(out, net(x))
+def test_slopes_are_the_derivatives_at_the_pre_activations(activation, rng, network):
+    net, x = network(rng, (3, 4, 5, 2), activation), jnp.asarray(rng.normal(size=(6, 3)))
     value, derivative = ACTIVATIONS[activation]
-    z1 = x @ net.weights[0] + net.biases[0]
-    z2 = value(z1) @ net.weights[1] + net.biases[1]
+
+    @jax.jit
+    def layer_by_layer(net, x):
+        z1 = x @ net.weights[0] + net.biases[0]
+        z2 = value(z1) @ net.weights[1] + net.biases[1]
+        return net(x), [derivative(z1), derivative(z2)]
+
+    out, slopes = jax.jit(lambda net, x: net.with_slopes(x))(net, x)
+    expected_out, expected_slopes = layer_by_layer(net, x)
+    np.testing.assert_allclose(out, expected_out, rtol=1e-12)
     assert [s.shape for s in slopes] == [(6, 4), (6, 5)]
-    np.testing.assert_allclose(slopes[0], derivative(z1), rtol=1e-12)
-    np.testing.assert_allclose(slopes[1], derivative(z2), rtol=1e-12)
+    for slope, expected in zip(slopes, expected_slopes, strict=True):
+        np.testing.assert_allclose(slope, expected, rtol=1e-12)
 
 
-def test_initial_parameters_are_uniform_within_the_inverse_root_of_fan_in():
-    net = init_mlp(jax.random.key(3), (400, 100, 100, 7))
-    assert [w.shape for w in net.weights] == [(400, 100), (100, 100), (100, 7)]
-    assert [b.shape for b in net.biases] == [(100,), (100,), (7,)]
-    for w, b in zip(net.weights, net.biases, strict=True):
-        bound = w.shape[0] ** -0.5
-        for values in (w, b):
-            assert np.abs(values).max() <= bound
-        assert np.abs(w).max() > 0.98 * bound
-        assert np.std(w) == pytest.approx(bound / math.sqrt(3), rel=0.05)
+@pytest.mark.parametrize(("activation", "gain"), [("relu", 2), ("tanh", 1)])
+def test_initial_parameters_are_uniform_with_variance_gain_over_fan_in(activation, gain):
+    net = init_mlp(jax.random.key(3), (100, 100, 100), activation)
+    for w, b, variance in zip(net.weights, net.biases, (gain / 100, 1 / 100), strict=True):
+        w, b = np.asarray(w), np.asarray(b)
+        bound = math.sqrt(3 * variance)
+        assert 0.98 * bound < np.abs(w).max() <= bound
+        assert np.mean(w**2) == pytest.approx(variance, rel=0.05)
+        assert 0.9 * 0.1 < np.abs(b).max() <= 0.1
         assert np.unique(b).size == b.size
 
 
+def test_network_of_output_scale_zero_starts_as_the_constant_zero(rng):
+    net = init_mlp(jax.random.key(0), (3, 3, 3), output_scale=0.0)
+    np.testing.assert_array_equal(net(jnp.asarray(rng.normal(size=(4, 3)))), np.zeros((4, 3)))
+    assert np.all(net.weights[0] != 0)
+
+
 def test_initial_parameters_depend_on_the_key_and_on_nothing_else():
-    one, same, other = (init_mlp(jax.random.key(s), (3, 3, 3)) for s in (0, 0, 1))
+    one, same, other = (init_mlp(jax.random.key(s), (3, 3, 3, 3)) for s in (0, 0, 1))
     for a, b, c in zip(*map(jax.tree.leaves, (one, same, other)), strict=True):
         np.testing.assert_array_equal(a, b)
         assert np.all(a != c)
@@ -95,6 +113,6 @@ def test_layers_of_one_shape_start_different():
 
 
 def test_network_has_the_dtype_asked_for():
-    net = init_mlp(jax.random.key(0), (2, 3, 1), dtype=jnp.float32)
+    net = init_mlp(jax.random.key(0), (3, 3, 3), dtype=jnp.float32)
     assert {a.dtype for a in jax.tree.leaves(net)} == {jnp.dtype("float32")}
-    assert net(jnp.ones((4, 2), jnp.float32)).dtype == jnp.float32
+    assert net(jnp.ones((4, 3), jnp.float32)).dtype == jnp.float32

@@ -1,0 +1,54 @@
+"""Physics-informed eigenfunction features with learnable scaling (PIEFS).
+
+>>> import piefs
+>>> moons = piefs.datasets.load("two-moons")
+>>> model = piefs.PIEFSClassifier(n_components=2, steps_per_component=100, random_state=0)
+>>> phi = model.fit(moons.train.x, moons.train.y).transform(moons.test.x)
+>>> phi.shape
+(1500, 2)
+
+Names are imported when first used, so that `import piefs` itself costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from piefs import datasets, plot
+    from piefs.estimators import PIEFSClassifier, PIEFSTransformer
+    from piefs.metrics import Metric
+    from piefs.rotations import Rotation
+    from piefs.train import TrainState
+    from piefs.weighting import LossWeights
+
+__all__ = [
+    "LossWeights",
+    "Metric",
+    "PIEFSClassifier",
+    "PIEFSTransformer",
+    "Rotation",
+    "TrainState",
+    "datasets",
+    "plot",
+]
+
+_HOMES = {
+    "LossWeights": "weighting",
+    "Metric": "metrics",
+    "PIEFSClassifier": "estimators",
+    "PIEFSTransformer": "estimators",
+    "Rotation": "rotations",
+    "TrainState": "train",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"piefs.{_HOMES[name]}"), name)
+    if name in __all__:
+        return import_module(f"piefs.{name}")
+    raise AttributeError(f"module 'piefs' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -128,8 +128,7 @@ T = TypeVar("T")
 def prefetched(items: Iterator[T]) -> Iterator[T]:
     """The same items, each prepared in a thread while its predecessor is in use."""
     with ThreadPoolExecutor(max_workers=1) as pool:
-        done = object()
-        upcoming = pool.submit(next, items, done)
-        while (item := upcoming.result()) is not done:
-            upcoming = pool.submit(next, items, done)
+        upcoming = pool.submit(next, items, None)
+        while (item := upcoming.result()) is not None:
+            upcoming = pool.submit(next, items, None)
             yield item

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 import jax
 import numpy as np
 from jax import Array
+from jax.typing import ArrayLike
 
 from piefs.batches import Samples
 from piefs.losses import modified_dirichlet_energy
@@ -18,7 +19,7 @@ from piefs.metrics import Metric
 BLOCK_ROWS = 8192
 
 
-def blockwise(function: Callable[[Array], Array], x: np.ndarray) -> np.ndarray:
+def blockwise(function: Callable[[np.ndarray], ArrayLike], x: np.ndarray) -> np.ndarray:
     """`function`, rows to rows, over all rows of x in blocks of one shape (the last is padded)."""
     return np.concatenate(
         [np.asarray(function(block))[:n] for block, n in _blocks(x)]

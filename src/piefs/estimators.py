@@ -42,6 +42,8 @@ from piefs.weighting import WEIGHTINGS, Static, Weighting, make_weighting
 class _PIEFS(TransformerMixin, BaseEstimator):
     """Keywords, training and coordinates: what the estimators share."""
 
+    n_features_in_: int
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -220,8 +222,11 @@ class _PIEFS(TransformerMixin, BaseEstimator):
 
     def _coordinates(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype="numeric")
-        return coordinates_of(self.model_.maps, self._standardized(X))
+        return coordinates_of(self.model_.maps, self._standardized(self._checked(X)))
+
+    def _checked(self, X: Any) -> np.ndarray:
+        """New rows as an array, with the features seen in fit."""
+        return np.asarray(validate_data(self, X, reset=False, dtype="numeric"))
 
     def transform(self, X: Any) -> np.ndarray:
         """The coordinates Φ(X), shape (n_samples, n_components)."""
@@ -274,6 +279,8 @@ class _PIEFS(TransformerMixin, BaseEstimator):
 class PIEFSClassifier(ClassifierMixin, _PIEFS):
     """Classifier on K orthonormal, smooth, label-aware coordinates."""
 
+    classes_: np.ndarray
+
     def fit(
         self,
         X: Any,
@@ -285,17 +292,19 @@ class PIEFSClassifier(ClassifierMixin, _PIEFS):
         """Learn coordinates and readout from labelled rows."""
         X, y = validate_data(self, X, y, dtype="numeric")
         check_classification_targets(y)
-        self._encoder = LabelEncoder().fit(y)
-        self.classes_ = self._encoder.classes_
+        encoder = LabelEncoder().fit(y)
+        self.classes_ = np.asarray(encoder.classes_)
         if len(self.classes_) < 2:
             raise InputError(f"y has only one class, {self.classes_[0]!r}; two are needed")
         weight = _check_sample_weight(sample_weight, X) if sample_weight is not None else None
-        labels = self._encoder.transform(y).astype(np.int32)
+        labels = np.asarray(encoder.transform(y), np.int32)
         validation = None
         if validation_data is not None:
-            held_x, held_y = validation_data
-            held_x = validate_data(self, held_x, reset=False, dtype="numeric")
-            validation = held_x, ValidationScore(self._encoder.transform(held_y))
+            held_x, held_y = (
+                self._checked(validation_data[0]),
+                encoder.transform(validation_data[1]),
+            )
+            validation = held_x, ValidationScore(np.asarray(held_y))
         self._fit(
             X,
             labels,
@@ -359,9 +368,8 @@ class ValidationScore:
 
 def probe_cross_entropy(features: np.ndarray, labels: np.ndarray) -> float:
     """The held-out cross-entropy of a logistic regression on features: a scale for T_class."""
-    fitted_x, held_x, fitted_y, held_y = train_test_split(
-        features, labels, test_size=0.3, random_state=0
-    )
+    parts = train_test_split(features, labels, test_size=0.3, random_state=0)
+    fitted_x, held_x, fitted_y, held_y = map(np.asarray, parts)
     if len(np.unique(fitted_y)) < 2:
         raise InputError("T_class cannot be calibrated: the subsample has only one class")
     probe = LogisticRegression(max_iter=1000).fit(fitted_x, fitted_y)

@@ -6,13 +6,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.typing import ArrayLike
 
 from piefs.batches import Batch
 from piefs.losses import Readout, cross_entropy, gram, gram_error, modified_dirichlet_energy
@@ -26,6 +27,11 @@ OPTIMIZERS: dict[str, optax.GradientTransformation] = {
     "adam": optax.scale_by_adam(),
     "sgd": optax.trace(decay=0.9),
 }
+
+
+def init_optimizer(name: str, params: Any) -> optax.OptState:
+    """Fresh state for the parameters of one map, the metric and the readout."""
+    return OPTIMIZERS[name].init(params)
 
 
 class Trainable(eqx.Module):
@@ -85,11 +91,11 @@ def descend(
     opt_state: optax.OptState,
     chunk: Batch,
     *,
-    k: Array,
-    first_step: Array,
-    n_steps: Array,
-    total_steps: Array,
-    learning_rate: Array,
+    k: ArrayLike,
+    first_step: ArrayLike,
+    n_steps: ArrayLike,
+    total_steps: ArrayLike,
+    learning_rate: ArrayLike,
     objective: Objective,
     optimizer: str,
 ) -> tuple[Trainable, optax.OptState, StepRecord]:

@@ -18,7 +18,7 @@ CLASS_COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"),
     *("#56b4e9", "#7a4b94", "#4d4d4d", "#8c6d31", "#b3de69"),
 )
-STYLE: dict[str, Any] = {
+STYLE: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
     "savefig.bbox": "tight",
@@ -92,8 +92,7 @@ def plane_maps(
     axes: Sequence[Axes] | None = None,
 ) -> Sequence[Axes]:
     """The coordinate maps φ_j over the plane, one panel each."""
-    if axes is None:
-        axes = panels(len(maps), width=3.5, height=3.0)
+    axes = panels(len(maps), width=3.5, height=3.0) if axes is None else axes
     for ax, j in zip(axes, maps, strict=True):
         plane_heatmap(
             lambda rows, j=j: coordinates(rows)[:, j], x, y, ax=ax, title=f"$\\phi_{{{j + 1}}}$"
@@ -162,7 +161,7 @@ def weight_history(history: Sequence[dict[str, float]], *, ax: Axes | None = Non
     return ax
 
 
-def energies(values: Sequence[float], *, ax: Axes | None = None) -> Axes:
+def energies(values: Sequence[float] | np.ndarray, *, ax: Axes | None = None) -> Axes:
     """The Dirichlet energy of each map, with the metric as it was when the map was frozen."""
     ax = ax or plt.subplots(figsize=(5, 3.2))[1]
     ax.bar(np.arange(1, len(values) + 1), values, color=CLASS_COLORS[0])

@@ -7,6 +7,7 @@ random ones.
 
 from functools import partial
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -68,7 +69,9 @@ def distill(maps: ScalarMap, x: Array, targets: Array, n_steps: int = N_STEPS) -
         updates, opt_state = optimizer.update(jax.grad(loss)(maps), opt_state)
         return optax.apply_updates(maps, updates), opt_state
 
-    return jax.lax.fori_loop(0, n_steps, step, (maps, optimizer.init(maps)))[0]
+    return jax.lax.fori_loop(
+        0, n_steps, step, (maps, optimizer.init(eqx.filter(maps, eqx.is_array)))
+    )[0]
 
 
 def subsample(n: int, seed: int, n_points: int = N_POINTS) -> np.ndarray:

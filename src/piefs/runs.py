@@ -146,24 +146,35 @@ def draw(
     history = estimator.history_
     with mpl.rc_context(plot.STYLE):
         if held_out.x.shape[1] == 2:
-            shown = range(min(4, phi.shape[1]))
-            axes = plot.plane_maps(estimator.transform, held_out.x, held_out.y, maps=shown)
-            save(axes[0], folder / "maps.png")
-            if len(data.class_names) == 2:
-                ax = plot.plane_heatmap(
-                    readout.decision_function,
-                    held_out.x,
-                    held_out.y,
-                    title="Margin of the linear readout",
-                    contour=True,
-                )
-                save(ax, folder / "margin.png")
+            _draw_plane(estimator, readout, data, folder)
         elif phi.shape[1] > 1:
             save(_scatter_pairs(phi, held_out, data.class_names), folder / "coordinates.png")
         save(_gram_pair(phi), folder / "gram.png")
         save(_training_panels(history), folder / "training.png")
         save(plot.weight_history(history), folder / "weights.png")
         save(plot.energies(estimator.energies_), folder / "energies.png")
+
+
+def _draw_plane(
+    estimator: PIEFSClassifier | PIEFSTransformer,
+    readout: PIEFSClassifier | Probe,
+    data: Dataset,
+    folder: Path,
+) -> None:
+    """The leading maps over the plane, the readout's margin, and both in one overview."""
+    x, y = data.validation.x, data.validation.y
+    maps = range(min(4, estimator.config_.n_components))
+
+    def margin(ax: Any = None) -> Any:
+        title = "margin of the readout"
+        return plot.plane_heatmap(readout.decision_function, x, y, ax=ax, title=title, contour=True)
+
+    save(plot.plane_maps(estimator.transform, x, y, maps=maps)[0], folder / "maps.png")
+    if len(data.class_names) == 2:
+        save(margin(), folder / "margin.png")
+        axes = plot.panels(len(maps) + 1, width=3.5, height=3.0)
+        plot.plane_maps(estimator.transform, x, y, maps=maps, axes=axes[:-1])
+        save(margin(axes[-1]), folder / "overview.png")
 
 
 def _scatter_pairs(phi: np.ndarray, part: Split, class_names: Sequence[str]) -> Any:
@@ -174,8 +185,8 @@ def _scatter_pairs(phi: np.ndarray, part: Split, class_names: Sequence[str]) -> 
         plot.coordinate_scatter(
             phi, part.y, i=2 * pair, j=2 * pair + 1, class_names=class_names, ax=ax
         )
-        if pair < n_pairs - 1:
-            ax.get_legend().remove()
+        if pair < n_pairs - 1 and (legend := ax.get_legend()):
+            legend.remove()
     return axes[0]
 
 

@@ -21,7 +21,7 @@ from piefs.columns import Columns, energy_of, log_scale_range
 from piefs.losses import cross_entropy, init_readout
 from piefs.maps import ScalarMap, init_map, stack
 from piefs.metrics import MetricFactory, init_metric
-from piefs.objective import OPTIMIZERS, Objective, ReadoutLoss, StepRecord, Trainable, descend
+from piefs.objective import Objective, ReadoutLoss, StepRecord, Trainable, descend, init_optimizer
 from piefs.weighting import Dampened, Weighting
 
 
@@ -146,7 +146,7 @@ def initial_state(
         ),
         init_readout(n_outputs, config.n_components, dtype),
     )
-    return TrainState(0, 0, params, OPTIMIZERS[config.optimizer].init(params))
+    return TrainState(0, 0, params, init_optimizer(config.optimizer, params))
 
 
 def _key(config: TrainConfig, stream: int) -> Array:
@@ -203,7 +203,7 @@ def _frozen(
         k=k,
         step=0,
         params=params,
-        opt_state=OPTIMIZERS[config.optimizer].init(params),
+        opt_state=init_optimizer(config.optimizer, params),
         frozen=(*state.frozen, phi),
         energies=(*state.energies, energy_of(phi, metric, samples)),
         log_scale_ranges=(*state.log_scale_ranges, log_scale_range(metric, samples.x)),
@@ -231,7 +231,7 @@ def _logged(
     row = {"step": state.k * config.steps_per_component + state.step, "map": state.k + 1}
     row |= means._asdict() | {"gram_residual": means.gram_error**0.5}
     if validation is not None and held_out is not None:
-        outputs = state.params.readout(held_out.with_active(state.params.phi))
+        outputs = state.params.readout(jnp.asarray(held_out.with_active(state.params.phi)))
         row |= validation.score(np.asarray(outputs))
     fresh_interval = (0, (0.0,) * len(total))
     return replace(state, interval=fresh_interval, history=(*state.history, row))

@@ -33,9 +33,7 @@ class Task(StrEnum):
     unsupervised = "unsupervised"
 
 
-Metric = Annotated[str, typer.Option(help="off, diag, trotter or chain.")]
 Seed = Annotated[int, typer.Option(help="Seed of initialisation and batches.")]
-Out = Annotated[Path | None, typer.Option(help="Folder for the results.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no table.")]
 Json = Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
@@ -54,7 +52,7 @@ def _options(
 
 @app.command()
 def demo(
-    out: Out = Path("runs/demo"),
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("runs/demo"),
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Json = False,
@@ -80,7 +78,7 @@ def fit(
     pretraining: Annotated[str | None, typer.Option(help="graph-laplacian.")] = None,
     seed: Seed = 0,
     split_seed: Annotated[int, typer.Option(help="Seed of the splits.")] = 0,
-    out: Out = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     data_dir: Annotated[Path | None, typer.Option(help="Folder with data files.")] = None,
     quiet: Quiet = False,
     as_json: Json = False,

@@ -32,7 +32,7 @@ def _plane(name: str, x: np.ndarray, y: np.ndarray, split_seed: int, description
 
 def two_moons(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """Two interleaved half circles, noise 0.1."""
-    x, y = make_moons(n_samples=10_000, noise=0.1, random_state=0)
+    x, y = map(np.asarray, make_moons(n_samples=10_000, noise=0.1, random_state=0))
     return _plane("two-moons", x, y, split_seed, "two interleaved half circles, noise 0.1")
 
 
@@ -42,13 +42,14 @@ def circles(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     The paper gives no ratio of radii. At scikit-learn's default of 0.8 the noise makes the classes
     overlap, and the reported 99.9 % would exceed what any classifier can reach.
     """
-    x, y = make_circles(n_samples=10_000, noise=0.05, factor=0.5, random_state=0)
+    points = make_circles(n_samples=10_000, noise=0.05, factor=0.5, random_state=0)
+    x, y = map(np.asarray, points)
     return _plane("circles", x, y, split_seed, "two concentric circles, noise 0.05")
 
 
 def digits(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """scikit-learn's 8×8 digits, in [0, 1]."""
-    x, y = load_digits(return_X_y=True)
+    x, y = map(np.asarray, load_digits(return_X_y=True))
     splits = split_stratified((x / 16).astype(np.float32), y.astype(np.int32), seed=split_seed)
     return Dataset(
         "digits",
@@ -104,13 +105,15 @@ def cifar10_embedding(data_dir: str | Path | None = None, split_seed: int = 0) -
     A stand-in for the paper's ResNet-18 embeddings, not the same data.
     """
     arrays = read_npz(FILES["cifar10-embedding"], data_dir)
-    splits = (
-        Split(arrays[f"x_{part}"].astype(np.float32), arrays[f"y_{part}"].astype(np.int32))
-        for part in ("train", "val", "test")
-    )
+
+    def part(name: str) -> Split:
+        return Split(arrays[f"x_{name}"].astype(np.float32), arrays[f"y_{name}"].astype(np.int32))
+
     return Dataset(
         "cifar10-embedding",
-        *splits,
+        part("train"),
+        part("val"),
+        part("test"),
         CIFAR10_CLASSES,
         tuple(f"vgg{i}" for i in range(512)),
         "CIFAR-10 as 512-d VGG16 embeddings (a stand-in for the paper's ResNet-18 embeddings)",

@@ -94,7 +94,8 @@ def read_npz(file: DataFile, data_dir: str | Path | None = None) -> dict[str, np
     """The verified arrays of an `.npz` file."""
     path = locate(file, data_dir)
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as stream:
+            archive = np.load(stream, allow_pickle=False)
             arrays = {name: archive[name] for name in file.digests if name in archive}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise DamagedDataError(f"{path}: not a readable .npz file ({error})") from error
@@ -104,6 +105,8 @@ def read_npz(file: DataFile, data_dir: str | Path | None = None) -> dict[str, np
 def read_table(file: DataFile, data_dir: str | Path | None = None) -> np.ndarray:
     """The verified numbers of a comma-separated file without header."""
     path = locate(file, data_dir)
+    if path.stat().st_size == 0:
+        raise DamagedDataError(f"{path} is empty; replace the file")
     try:
         table = np.loadtxt(path, delimiter=",", dtype="<f8", ndmin=2)
     except (OSError, ValueError) as error:

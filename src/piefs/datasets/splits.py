@@ -55,4 +55,4 @@ def split_stratified(
     train, validation = train_test_split(
         rest, test_size=n_validation, stratify=y[rest], random_state=seed
     )
-    return tuple(Split(x[rows], y[rows]) for rows in (train, validation, test))
+    return Split(x[train], y[train]), Split(x[validation], y[validation]), Split(x[test], y[test])

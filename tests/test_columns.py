@@ -1,0 +1,110 @@
+import jax
+import numpy as np
+import pytest
+
+from piefs import columns
+from piefs.batches import Samples
+from piefs.columns import Columns, blockwise, coordinates_of, energy_of, log_scale_range
+from piefs.maps import ScalarMap, coordinates, stack
+from piefs.metrics import Diag, Off
+
+pytestmark = pytest.mark.usefixtures("float64")
+
+D = 3
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(columns, "BLOCK_ROWS", 4)
+
+
+@pytest.fixture
+def maps(rng, network):
+    return [ScalarMap(network(rng, (D, 5, 4, 1), "tanh")) for _ in range(3)]
+
+
+def naive_energy(phi, metric, x, weight):
+    slope = np.asarray(jax.jit(jax.vmap(jax.grad(lambda row: phi(row[None])[0])))(x))
+    lam = np.exp(np.asarray(metric.log_scales(x)))
+    return np.sum(weight * np.sum((lam * slope) ** 2, axis=1)) / np.sum(weight)
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 8, 11])
+def test_blocks_change_nothing(n, rng, maps):
+    x = rng.normal(size=(n, D))
+    values = coordinates_of(stack(maps), x)
+    assert values.shape == (n, 3)
+    np.testing.assert_allclose(values, coordinates(stack(maps), x), rtol=1e-12)
+
+
+def test_no_rows_give_no_coordinates(maps):
+    assert coordinates_of(stack(maps), np.zeros((0, D))).shape == (0, 3)
+
+
+@pytest.mark.parametrize(("n", "shapes"), [(11, {(4, D)}), (3, {(4, D)}), (2, {(2, D)})])
+def test_blocks_of_one_table_have_one_shape(n, shapes, rng):
+    seen, x = [], rng.normal(size=(n, D))
+    out = blockwise(lambda block: seen.append(block.shape) or block[:, 0], x)
+    np.testing.assert_array_equal(out, x[:, 0])
+    assert set(seen) == shapes
+
+
+@pytest.mark.parametrize("n", [1, 11])
+def test_cached_columns_are_the_coordinates_of_the_frozen_maps(n, rng, maps):
+    x = rng.normal(size=(n, D))
+    cache = Columns(x, 4)
+    np.testing.assert_array_equal(cache.values, np.zeros((n, 4)))
+    for k, phi in enumerate(maps):
+        cache.append(phi)
+        assert cache.n_frozen == k + 1
+        expected = np.asarray(coordinates(stack(maps[: k + 1]), x))
+        np.testing.assert_allclose(cache.values[:, : k + 1], expected, rtol=1e-12)
+        assert np.all(cache.values[:, k + 1 :] == 0)
+
+
+def test_cache_rebuilt_from_frozen_maps_is_identical(rng, maps):
+    x = rng.normal(size=(11, D))
+    grown = Columns(x, 4)
+    for phi in maps:
+        grown.append(phi)
+    rebuilt = Columns(x, 4, maps)
+    assert rebuilt.n_frozen == 3
+    np.testing.assert_array_equal(rebuilt.values, grown.values)
+
+
+def test_active_map_fills_the_next_column_without_being_frozen(rng, maps):
+    x = rng.normal(size=(11, D))
+    cache = Columns(x, 4, maps[:1])
+    before = cache.values.copy()
+    values = cache.with_active(maps[1])
+    np.testing.assert_array_equal(values, Columns(x, 4, maps[:2]).values)
+    np.testing.assert_array_equal(cache.values, before)
+    assert cache.n_frozen == 1
+
+
+@pytest.mark.parametrize("n", [1, 11])
+@pytest.mark.parametrize("name", ["off", "diag"])
+def test_energy_of_a_table_is_the_weighted_mean_over_its_rows(name, n, rng, maps, network):
+    metric = {"off": Off(), "diag": Diag(network(rng, (D, 4, D)))}[name]
+    x, weight = rng.normal(size=(n, D)), rng.uniform(size=n)
+    energy = energy_of(maps[0], metric, Samples(x, weight=weight))
+    assert isinstance(energy, float)
+    assert energy == pytest.approx(naive_energy(maps[0], metric, x, weight), rel=1e-9)
+    unweighted = energy_of(maps[0], metric, Samples(x))
+    assert unweighted == pytest.approx(naive_energy(maps[0], metric, x, np.ones(n)), rel=1e-9)
+
+
+def test_energy_of_a_table_ignores_a_block_without_weight(rng, maps):
+    x, weight = rng.normal(size=(11, D)), rng.uniform(size=11)
+    weight[4:8] = 0
+    energy = energy_of(maps[0], Off(), Samples(x, weight=weight))
+    assert energy == pytest.approx(naive_energy(maps[0], Off(), x, weight), rel=1e-9)
+
+
+def test_log_scale_range_spans_all_rows_and_no_padding(rng, network):
+    metric, x = Diag(network(rng, (D, 4, D))), rng.normal(size=(11, D)) + 3
+    log_scales = np.asarray(metric.log_scales(x))
+    low, high = log_scale_range(metric, x)
+    assert low == pytest.approx(log_scales.min(), rel=1e-9)
+    assert high == pytest.approx(log_scales.max(), rel=1e-9)
+    assert log_scale_range(Off(), x) == (0, 0)

@@ -1,0 +1,102 @@
+"""A run folder: what is in it, and that its numbers are right."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score, log_loss, roc_auc_score
+
+from piefs.datasets import load
+from piefs.estimators import PIEFSTransformer
+from piefs.runs import Probe, classification_scores, run
+
+SMALL = {
+    "preset": "fast",
+    "n_components": 3,
+    "steps_per_component": 60,
+    "batch_size": 128,
+    "hidden": (16, 16),
+    "random_state": 0,
+    "log_every": 20,
+}
+
+
+@pytest.fixture(scope="module")
+def moons_run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("run")
+    return out, run(load("two-moons"), out, **SMALL)
+
+
+def test_folder_holds_model_metrics_history_and_figures(moons_run):
+    out, _ = moons_run
+    files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    figures = ("maps", "margin", "overview", "gram", "training", "weights", "energies")
+    assert files == {
+        "model/weights.safetensors",
+        "model/model.json",
+        "metrics.json",
+        "history.csv",
+        *(f"figures/{name}.png" for name in figures),
+    }
+
+
+def test_metrics_file_has_the_contracts_keys(moons_run):
+    out, metrics = moons_run
+    stored = json.loads((out / "metrics.json").read_text())
+    assert stored == metrics
+    for name in ("accuracy", "f1", "roc_auc", "log_loss", "gram_error", "gram_residual"):
+        assert set(stored[name]) == {"train", "validation", "test"}
+    assert len(stored["energies"]) == 3
+    assert stored["seconds"] > 0
+    assert stored["steps_per_second"] == pytest.approx(180 / stored["seconds"])
+    assert stored["versions"]["jax"]
+    assert stored["config"]["batch_size"] == 128
+    assert stored["config"]["seed"] == 0
+
+
+def test_gram_residual_is_the_root_of_gram_error(moons_run):
+    _, metrics = moons_run
+    for split, error in metrics["gram_error"].items():
+        assert metrics["gram_residual"][split] == pytest.approx(error**0.5)
+
+
+def test_history_has_a_row_an_interval(moons_run):
+    out, _ = moons_run
+    rows = list(csv.DictReader((out / "history.csv").read_text().splitlines()))
+    assert [int(row["step"]) for row in rows] == list(range(20, 181, 20))
+    assert [int(row["map"]) for row in rows] == [1] * 3 + [2] * 3 + [3] * 3
+    assert 0 <= float(rows[-1]["validation_accuracy"]) <= 1
+
+
+def test_same_seed_writes_the_same_weights_byte_for_byte(moons_run, tmp_path):
+    out, _ = moons_run
+    run(load("two-moons"), tmp_path, **SMALL)
+    weights = "model/weights.safetensors"
+    assert (tmp_path / weights).read_bytes() == (out / weights).read_bytes()
+    run(load("two-moons"), tmp_path, **SMALL | {"random_state": 1})
+    assert (tmp_path / weights).read_bytes() != (out / weights).read_bytes()
+
+
+def test_unsupervised_run_scores_a_default_logistic_probe(tmp_path):
+    data = load("digits")
+    metrics = run(data, tmp_path, task="unsupervised", **SMALL)
+    model = PIEFSTransformer(standardize=False, **SMALL).fit(data.train.x)
+    probe = LogisticRegression().fit(model.transform(data.train.x), data.train.y)
+    expected = probe.score(model.transform(data.test.x), data.test.y)
+    assert metrics["accuracy"]["test"] == pytest.approx(expected)
+    assert metrics["config"]["metric_hidden"] == [64, 64, 64]
+    assert (tmp_path / "figures" / "coordinates.png").stat().st_size > 5000
+
+
+def test_multiclass_scores_agree_with_scikit_learn():
+    data = load("digits")
+    model = PIEFSTransformer(standardize=False, **SMALL).fit(data.train.x)
+    probe = Probe(model).fit(data.train.x, data.train.y)
+    scores = classification_scores(probe, data.test)
+    p, y = probe.predict_proba(data.test.x), data.test.y
+    assert scores["f1"] == pytest.approx(f1_score(y, p.argmax(1), average="macro"))
+    assert scores["roc_auc"] == pytest.approx(roc_auc_score(y, p, multi_class="ovr"))
+    assert scores["log_loss"] == pytest.approx(log_loss(y, p))
+    assert scores["accuracy"] == pytest.approx(np.mean(p.argmax(1) == y))

@@ -1,0 +1,425 @@
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn.datasets import make_moons
+
+from piefs.batches import Samples
+from piefs.columns import coordinates_of, energy_of
+from piefs.losses import gram, gram_error
+from piefs.maps import ScalarMap, init_map, n_maps
+from piefs.metrics import Metric, Off
+from piefs.objective import StepRecord, descend
+from piefs.train import TrainConfig, Validation, train
+from piefs.weighting import Dampened, Static
+
+N, D, K = 120, 3, 3
+CONFIG = TrainConfig(
+    n_components=K,
+    steps_per_component=25,
+    batch_size=32,
+    learning_rate=1e-2,
+    hidden=(8, 8),
+    activation="tanh",
+    metric="trotter",
+    metric_hidden=(8,),
+    weighting=Dampened(t_orth=1.0, t_class=5.0),
+    log_every=10,
+)
+UNSUPERVISED = replace(CONFIG, weighting=Static(1, 0, 1))
+
+
+def moons(n, seed):
+    """Two moons and, as a third feature, noise."""
+    x, y = make_moons(n, noise=0.1, random_state=seed)
+    noise = np.random.default_rng(seed).normal(size=(n, 1))
+    return np.hstack([x, noise]).astype(np.float32), y.astype(np.int32)
+
+
+@pytest.fixture(scope="module")
+def samples():
+    return Samples(*moons(N, seed=0))
+
+
+@pytest.fixture(scope="module")
+def validation():
+    x, y = moons(50, seed=1)
+    return Validation(x, lambda logits: {"accuracy": float(np.mean(logits.argmax(axis=1) == y))})
+
+
+class Recorder:
+    """A callback that keeps every state; a copy, since the next chunk reuses the buffers."""
+
+    def __init__(self):
+        self.states = []
+
+    def __call__(self, state):
+        arrays = {
+            name: jax.tree.map(np.array, getattr(state, name))
+            for name in ("params", "opt_state", "frozen")
+        }
+        self.states.append(replace(state, **arrays))
+
+
+@pytest.fixture(scope="module")
+def run(samples, validation):
+    """The reference run and all its states."""
+    recorder = Recorder()
+    final = train(samples, CONFIG, n_outputs=2, validation=validation, callbacks=[recorder])
+    return final, recorder.states
+
+
+def at_freeze(states):
+    return [state for state in states if state.step == 0]
+
+
+def assert_identical(left, right):
+    assert jax.tree.structure(left) == jax.tree.structure(right)
+    for a, b in zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def assert_same_state(left, right):
+    for name in ("params", "opt_state", "frozen"):
+        assert_identical(getattr(left, name), getattr(right, name))
+    for name in ("k", "step", "energies", "log_scale_ranges", "interval", "history"):
+        assert getattr(left, name) == getattr(right, name)
+
+
+def is_identical(left, right):
+    leaves = zip(jax.tree.leaves(left), jax.tree.leaves(right), strict=True)
+    return all(np.array_equal(a, b) for a, b in leaves)
+
+
+# --- Algorithm 1 -------------------------------------------------------------------------------
+
+
+def test_run_ends_with_all_maps_frozen(run):
+    final, _ = run
+    assert (final.k, final.step) == (K, 0)
+    assert len(final.frozen) == len(final.energies) == len(final.log_scale_ranges) == K
+    assert n_maps(final.maps) == K
+
+
+def test_frozen_maps_stay_bit_identical(run):
+    final, states = run
+    assert [len(state.frozen) for state in at_freeze(states)] == [1, 2, 3]
+    for state in states:
+        assert_identical(state.frozen, final.frozen[: len(state.frozen)])
+
+
+def test_map_is_frozen_as_it_was_after_its_last_step(run):
+    _, states = run
+    last_steps = [s for s in states if s.step == CONFIG.steps_per_component]
+    for done, frozen in zip(last_steps, at_freeze(states), strict=True):
+        assert_identical(done.params.phi, frozen.frozen[-1])
+
+
+def test_metric_and_readout_carry_on_while_the_map_and_the_optimiser_start_afresh(run):
+    _, states = run
+    last_steps = [s for s in states if s.step == CONFIG.steps_per_component]
+    for done, begun in list(zip(last_steps, at_freeze(states), strict=True))[:-1]:
+        assert_identical(begun.params.metric, done.params.metric)
+        assert_identical(begun.params.readout, done.params.readout)
+        assert not is_identical(begun.params.phi, done.params.phi)
+        assert any(np.any(leaf != 0) for leaf in jax.tree.leaves(done.opt_state))
+        assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(begun.opt_state))
+
+
+def test_metric_and_readout_keep_learning_with_every_map(run):
+    _, states = run
+    first, second, third = at_freeze(states)
+    for name in ("metric", "readout"):
+        before, then, after = (getattr(s.params, name) for s in (first, second, third))
+        assert not is_identical(before, then)
+        assert not is_identical(then, after)
+
+
+def test_callbacks_see_every_chunk_and_every_frozen_map(run):
+    _, states = run
+    assert [(s.k, s.step) for s in states] == [
+        (k + (step == 0), step) for k in range(K) for step in (10, 20, 25, 0)
+    ]
+
+
+def test_readout_ignores_maps_that_are_not_yet_trained(run):
+    _, states = run
+    for state in states:
+        active = state.k + (state.step > 0)
+        assert np.all(state.params.readout.weights[:, active:] == 0)
+        assert np.all(state.params.readout.weights[:, :active] != 0)
+
+
+def test_rotation_stays_orthogonal_and_scales_of_determinant_one_during_training(samples):
+    x, checked = samples.x[:5], []
+
+    @jax.jit
+    def factors(metric, x):
+        angles = jnp.repeat(metric.angles(x), D, axis=0)
+        rows = metric.rotation.apply(angles, jnp.tile(jnp.eye(D), (len(x), 1)))
+        return rows.reshape(-1, D, D), metric.log_scales(x), metric.angles(x)
+
+    def check(state):
+        u, log_scales, angles = map(np.asarray, factors(state.params.metric, x))
+        np.testing.assert_allclose(
+            u @ u.transpose(0, 2, 1), np.tile(np.eye(D), (5, 1, 1)), atol=1e-5
+        )
+        np.testing.assert_allclose(np.linalg.det(u), 1, atol=1e-5)
+        np.testing.assert_allclose(np.prod(np.exp(log_scales), axis=1), 1, atol=1e-5)
+        checked.append((np.abs(angles).max(), np.abs(log_scales).max()))
+
+    train(samples, CONFIG, n_outputs=2, callbacks=[check])
+    assert len(checked) == 4 * K
+    assert np.min(checked) > 1e-3  # neither factor was the identity
+
+
+def test_energies_are_those_under_the_metric_at_freeze_time(run, samples):
+    final, states = run
+    for state in at_freeze(states):
+        expected = energy_of(state.frozen[-1], state.params.metric, samples)
+        assert state.energies[-1] == pytest.approx(expected, rel=1e-6)
+    under_the_final_metric = energy_of(final.frozen[0], final.params.metric, samples)
+    assert final.energies[0] != pytest.approx(under_the_final_metric, rel=1e-3)
+
+
+# --- reproducibility ---------------------------------------------------------------------------
+
+
+def test_same_seed_gives_identical_bits(run, samples, validation):
+    final, _ = run
+    assert_same_state(train(samples, CONFIG, n_outputs=2, validation=validation), final)
+
+
+def test_validation_and_callbacks_do_not_touch_the_training(run, samples):
+    final, _ = run
+    assert_identical(train(samples, CONFIG, n_outputs=2).frozen, final.frozen)
+
+
+def test_different_seed_gives_a_different_run(run, samples):
+    final, _ = run
+    other = train(samples, replace(CONFIG, seed=1), n_outputs=2)
+    for a, b in zip(other.frozen, final.frozen, strict=True):
+        assert not is_identical(a, b)
+
+
+def test_run_resumed_from_any_state_ends_in_the_same_bits(run, samples, validation):
+    final, states = run
+    assert len(states) == 4 * K
+    for state in states:
+        resumed = jax.tree.map(jnp.copy, (state.params, state.opt_state, state.frozen))
+        names = ("params", "opt_state", "frozen")
+        state = replace(state, **dict(zip(names, resumed, strict=True)))
+        assert_same_state(
+            train(samples, CONFIG, n_outputs=2, validation=validation, state=state), final
+        )
+
+
+def test_one_compilation_serves_all_maps_and_any_number_of_rows():
+    config = replace(CONFIG, batch_size=13)  # a shape that no other test has compiled
+    before = descend._cache_size()
+    for n in (40, 57):
+        train(Samples(*moons(n, seed=0)), config, n_outputs=2)
+        assert descend._cache_size() == before + 1
+
+
+def test_batch_larger_than_the_data_is_clipped_to_it():
+    samples = Samples(*moons(20, seed=0))
+    clipped, exact = (
+        train(samples, replace(CONFIG, n_components=1, batch_size=size), n_outputs=2)
+        for size in (1000, 20)
+    )
+    assert_same_state(clipped, exact)
+
+
+# --- what is recorded --------------------------------------------------------------------------
+
+
+def test_history_rows_name_losses_weights_and_the_validation_score(run):
+    final, _ = run
+    keys = {"step", "map", "gram_error", "gram_residual", "loss_class", "loss_mde"}
+    keys |= {"w_orth", "w_class", "w_mde", "accuracy"}
+    assert all(set(row) == keys for row in final.history)
+    assert [row["step"] for row in final.history] == [10, 20, 25, 35, 45, 50, 60, 70, 75]
+    assert [row["map"] for row in final.history] == [1] * 3 + [2] * 3 + [3] * 3
+    for row in final.history:
+        assert row["gram_residual"] == pytest.approx(row["gram_error"] ** 0.5)
+        assert row["w_orth"] == 1
+        assert 0 < row["w_mde"] <= row["w_class"] < 1
+        assert all(np.isfinite(value) for value in row.values())
+
+
+def test_history_does_not_depend_on_the_length_of_chunks(run, samples, validation, monkeypatch):
+    final, _ = run
+    monkeypatch.setattr("piefs.train.chunk_length", lambda *shape: 5)
+    in_short_chunks = train(samples, CONFIG, n_outputs=2, validation=validation)
+    assert len(in_short_chunks.history) == len(final.history)
+    for ours, theirs in zip(in_short_chunks.history, final.history, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4)
+
+
+def test_history_holds_means_over_the_steps_of_an_interval(samples):
+    config = replace(CONFIG, n_components=1, steps_per_component=10)
+    by_ten, by_one = (
+        train(samples, replace(config, log_every=every), n_outputs=2).history for every in (10, 1)
+    )
+    assert (len(by_ten), len(by_one)) == (1, 10)
+    for name in StepRecord._fields:
+        mean = np.mean([row[name] for row in by_one])
+        assert by_ten[0][name] == pytest.approx(mean, rel=1e-4)
+
+
+def test_validation_score_is_taken_from_the_maps_so_far(samples):
+    x, _ = moons(50, seed=1)
+    seen, recorder = [], Recorder()
+    validation = Validation(x, lambda outputs: seen.append(outputs) or {})
+    train(samples, CONFIG, n_outputs=2, validation=validation, callbacks=[recorder])
+    trained = [state for state in recorder.states if state.step > 0]
+    assert len(seen) == len(trained)
+    for outputs, state in zip(seen, trained, strict=True):
+        phi = np.zeros((50, K), np.float32)
+        for j, one in enumerate((*state.frozen, state.params.phi)):
+            phi[:, j] = one(x)
+        np.testing.assert_allclose(outputs, state.params.readout(phi), rtol=1e-4, atol=1e-5)
+
+
+# --- what it achieves --------------------------------------------------------------------------
+
+
+def test_two_moons_are_told_apart_after_a_few_hundred_steps():
+    config = TrainConfig(
+        n_components=2,
+        steps_per_component=250,
+        batch_size=128,
+        learning_rate=1e-2,
+        hidden=(32, 32),
+        log_every=250,
+    )
+    (x, y), (x_test, y_test) = moons(400, seed=0), moons(400, seed=1)
+    validation = Validation(
+        x_test, lambda logits: {"accuracy": float(np.mean(logits.argmax(axis=1) == y_test))}
+    )
+    final = train(Samples(x, y), config, n_outputs=2, validation=validation)
+    assert final.history[-1]["accuracy"] > 0.97
+    assert final.history[-1]["gram_error"] < 0.2
+
+
+def gram_error_on(maps, x):
+    return float(gram_error(gram(jnp.asarray(coordinates_of(maps, x)))))
+
+
+def test_unsupervised_training_makes_the_maps_orthonormal(samples):
+    wide = Samples(3 * samples.x)
+    config = replace(UNSUPERVISED, metric="off", steps_per_component=150, log_every=150)
+    idle = train(wide, replace(config, learning_rate=0.0), readout_loss=None)
+    trained = train(wide, config, readout_loss=None)
+    assert gram_error_on(trained.maps, wide.x) < 0.3 < gram_error_on(idle.maps, wide.x)
+    assert all(row["loss_class"] == 0 and row["w_class"] == 0 for row in trained.history)
+    assert trained.history[-1]["gram_error"] < 0.5
+
+
+def test_anisotropy_penalty_narrows_the_range_of_log_scales(samples):
+    config = replace(UNSUPERVISED, metric="diag", n_components=2, steps_per_component=100)
+    widths = []
+    for strength in (0.0, 1.0):
+        final = train(samples, replace(config, anisotropy=strength), readout_loss=None)
+        low, high = final.log_scale_ranges[-1]
+        assert low < 0 < high
+        widths.append(high - low)
+    assert widths[1] < 0.5 * widths[0]
+
+
+# --- what users bring along --------------------------------------------------------------------
+
+
+class Shared(Metric):
+    """A user's own: one matrix for all points."""
+
+    matrix: jax.Array
+
+    def apply(self, x, v):
+        return v.transformed_by(self.matrix)
+
+    def log_scales(self, x):
+        logs = jnp.log(jnp.linalg.svd(self.matrix, compute_uv=False))
+        return jnp.broadcast_to(logs[None], x.shape)
+
+
+def test_metric_of_the_users_own_trains_like_any_other(samples):
+    config = replace(CONFIG, n_components=2, metric=lambda key, d: Shared(2 * jnp.eye(d)))
+    recorder = Recorder()
+    final = train(samples, config, n_outputs=2, callbacks=[recorder])
+    matrix = np.asarray(final.params.metric.matrix)
+    assert np.abs(matrix - 2 * np.eye(D)).max() > 1e-2
+    low, high = final.log_scale_ranges[-1]
+    singular = np.linalg.svd(matrix, compute_uv=False)
+    np.testing.assert_allclose(np.exp([low, high]), [singular.min(), singular.max()], rtol=1e-4)
+    first = at_freeze(recorder.states)[0]
+    _, gradient = first.frozen[0].value_and_gradient(samples.x)
+    vectors = np.asarray(gradient.dense()) @ np.asarray(first.params.metric.matrix).T
+    assert first.energies[0] == pytest.approx(np.mean(np.sum(vectors**2, axis=1)), rel=1e-4)
+
+
+def test_factory_may_hand_out_the_same_metric_twice(samples):
+    shared = Shared(2 * jnp.eye(D))
+    config = replace(CONFIG, n_components=2, metric=lambda key, d: shared)
+    train(samples, config, n_outputs=2)
+    np.testing.assert_array_equal(shared.matrix, 2 * np.eye(D))
+
+
+@pytest.fixture(scope="module")
+def initial_maps():
+    return [init_map(jax.random.key(100 + k), D, (8, 8), "tanh", np.float32) for k in range(K)]
+
+
+def test_initial_maps_are_where_training_starts(samples, initial_maps):
+    idle = train(
+        samples, replace(CONFIG, learning_rate=0.0), n_outputs=2, initial_maps=initial_maps
+    )
+    for given, frozen in zip(initial_maps, idle.frozen, strict=True):
+        assert_identical(given, frozen)
+
+
+def test_initial_maps_survive_training(samples, initial_maps, run):
+    before = jax.tree.map(np.array, initial_maps)
+    trained = train(samples, CONFIG, n_outputs=2, initial_maps=initial_maps)
+    assert_identical(before, jax.tree.map(np.asarray, initial_maps))
+    for given, warm, cold in zip(initial_maps, trained.frozen, run[0].frozen, strict=True):
+        assert not is_identical(given, warm)
+        assert not is_identical(cold, warm)
+
+
+def test_rows_of_weight_zero_do_not_influence_the_maps(rng):
+    x, y = moons(40, seed=0)
+    weight = np.ones(40, np.float32)
+    weight[30:] = 0
+    config = replace(CONFIG, n_components=1, batch_size=40)
+    finals = []
+    for spoiled in (1.0, 5.0):
+        moved = np.where(weight[:, None] > 0, x, spoiled * x).astype(np.float32)
+        finals.append(train(Samples(moved, y, weight, weight), config, n_outputs=2))
+    assert_identical(finals[0].frozen, finals[1].frozen)
+
+
+def test_one_feature_trains_with_every_named_metric():
+    x, y = moons(40, seed=0)
+    for metric in ("off", "trotter"):
+        config = replace(CONFIG, n_components=1, metric=metric)
+        final = train(Samples(x[:, :1], y), config, n_outputs=2)
+        assert isinstance(final.params.metric, Off)
+        assert final.log_scale_ranges == ((0, 0),)
+
+
+def test_sgd_trains_too(samples):
+    config = replace(CONFIG, n_components=1, optimizer="sgd", learning_rate=2e-2)
+    final = train(samples, config, n_outputs=2)
+    assert final.history[-1]["gram_error"] < 0.5 * final.history[0]["gram_error"]
+
+
+def test_frozen_maps_are_plain_maps_without_the_other_parameters(run):
+    final, _ = run
+    assert all(isinstance(phi, ScalarMap) for phi in final.frozen)
+    shapes = [a.shape for a in jax.tree.leaves(eqx.filter(final.frozen[0], eqx.is_array))]
+    assert shapes == [(D, 8), (8, 8), (8, 1), (8,), (8,), (1,)]

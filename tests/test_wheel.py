@@ -1,0 +1,39 @@
+"""The built wheel works by itself, in an empty environment, outside the repository."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def call(*command, **keywords):
+    return subprocess.run(
+        [str(part) for part in command], capture_output=True, text=True, check=False, **keywords
+    )
+
+
+def test_installed_wheel_runs_the_demo(tmp_path):
+    built = call(
+        sys.executable, "-m", "build", "--wheel", "--outdir", tmp_path / "dist", ROOT, cwd=tmp_path
+    )
+    if built.returncode and "Could not find a version" in built.stdout + built.stderr:
+        pytest.skip("no package index can be reached, so a wheel cannot be built in isolation")
+    assert built.returncode == 0, built.stdout + built.stderr
+    (wheel,) = (tmp_path / "dist").glob("*.whl")
+    venv.create(tmp_path / "env", with_pip=True)
+    bin_folder = tmp_path / "env" / "bin"
+    installed = call(
+        *(bin_folder / "python", "-m", "pip", "install", "--quiet"),
+        *("--constraint", ROOT / "constraints.txt", wheel),
+    )
+    assert installed.returncode == 0, installed.stderr
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = call(bin_folder / "piefs", "demo", cwd=tmp_path, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert "accuracy" in done.stdout
+    assert len(list((tmp_path / "runs/demo/figures").glob("*.png"))) == 7

@@ -39,7 +39,7 @@ def test_map_equals_its_networks_only_output(rng, make_map):
 
 
 @pytest.mark.parametrize(
-    ("d", "hidden"), [(1, (4, 7, 5)), (2, (5,)), (7, (8, 6)), (7, (5,)), (2, (3, 3, 3, 3))], ids=str
+    ("d", "hidden"), [(1, (4, 7, 5)), (2, (5,)), (7, (8, 6)), (7, (3, 3, 3, 3))], ids=str
 )
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_written_out_gradient_equals_jax_grad(activation, d, hidden, rng, make_map):

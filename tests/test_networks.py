@@ -112,6 +112,12 @@ def test_layers_of_one_shape_start_different():
     assert np.all(second != third)
 
 
+def test_weights_and_biases_start_from_different_random_numbers():
+    net = init_mlp(jax.random.key(0), (1, 3))
+    ratio = np.asarray(net.weights[0])[0] / np.asarray(net.biases[0])
+    assert np.ptp(ratio) > 0.1
+
+
 def test_network_has_the_dtype_asked_for():
     net = init_mlp(jax.random.key(0), (3, 3, 3), dtype=jnp.float32)
     assert {a.dtype for a in jax.tree.leaves(net)} == {jnp.dtype("float32")}

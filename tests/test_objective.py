@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise
 
 import equinox as eqx
@@ -48,12 +49,14 @@ def batch(rng):
     return jax.tree.map(lambda a: a[0], make_chunk(rng, 1))
 
 
+@partial(jax.jit, static_argnums=0)
 def value(objective, params, batch):
-    return jax.jit(objective)(params, batch, ACTIVE)
+    return objective(params, batch, ACTIVE)
 
 
+@partial(jax.jit, static_argnums=0)
 def gradient_of(objective, params, batch):
-    return jax.jit(jax.grad(objective, has_aux=True))(params, batch, ACTIVE)[0]
+    return jax.grad(objective, has_aux=True)(params, batch, ACTIVE)[0]
 
 
 def copied(tree):

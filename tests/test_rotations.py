@@ -98,7 +98,7 @@ def test_zero_angles_rotate_nothing(name, rng):
     np.testing.assert_array_equal(apply(name, np.zeros((4, 4)), v), v)
 
 
-@pytest.mark.parametrize("d", [2, 5, 6])
+@pytest.mark.parametrize("d", [5, 6])
 @pytest.mark.parametrize("name", ROTATIONS)
 def test_gradient_in_the_angles_equals_finite_differences(name, d, rng):
     omega, v, c = (jnp.asarray(rng.normal(size=(3, m))) for m in (d - 1, d, d))

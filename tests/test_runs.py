@@ -10,7 +10,8 @@ from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
 from piefs.datasets import load
 from piefs.estimators import PIEFSTransformer
-from piefs.runs import Probe, classification_scores, run
+from piefs.runs import run
+from piefs.runs.scores import Probe, classification_scores
 
 SMALL = {
     "preset": "fast",

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
-from piefs.batches import Samples
+from piefs.batches import Batch, Samples
 from piefs.columns import coordinates_of, energy_of
 from piefs.losses import gram, gram_error
 from piefs.maps import ScalarMap, init_map, n_maps
 from piefs.metrics import Metric, Off
-from piefs.objective import StepRecord, descend
-from piefs.train import TrainConfig, Validation, train
+from piefs.objective import Objective, StepRecord, descend
+from piefs.train import TrainConfig, Validation, WarmStart, train
 from piefs.weighting import Dampened, Static
 
 N, D, K = 120, 3, 3
@@ -29,7 +29,9 @@ CONFIG = TrainConfig(
     weighting=Dampened(t_orth=1.0, t_class=5.0),
     log_every=10,
 )
-UNSUPERVISED = replace(CONFIG, weighting=Static(1, 0, 1))
+UNSUPERVISED = replace(
+    CONFIG, metric="diag", weighting=Static(1, 0, 1), steps_per_component=150, log_every=50
+)
 
 
 def moons(n, seed):
@@ -47,7 +49,9 @@ def samples():
 @pytest.fixture(scope="module")
 def validation():
     x, y = moons(50, seed=1)
-    return Validation(x, lambda logits: {"accuracy": float(np.mean(logits.argmax(axis=1) == y))})
+    return Validation(
+        Samples(x, y), lambda logits: {"accuracy": float(np.mean(logits.argmax(axis=1) == y))}
+    )
 
 
 class Recorder:
@@ -62,6 +66,12 @@ class Recorder:
             for name in ("params", "opt_state", "frozen")
         }
         self.states.append(replace(state, **arrays))
+
+
+def thawed(state):
+    """The same state on the device again, its buffers free to be donated."""
+    params, opt_state = jax.tree.map(jnp.array, (state.params, state.opt_state))
+    return replace(state, params=params, opt_state=opt_state)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +95,7 @@ def assert_identical(left, right):
 def assert_same_state(left, right):
     for name in ("params", "opt_state", "frozen"):
         assert_identical(getattr(left, name), getattr(right, name))
-    for name in ("k", "step", "energies", "log_scale_ranges", "interval", "history"):
+    for name in ("k", "step", "energies", "log_scale_ranges", "steps", "interval", "history"):
         assert getattr(left, name) == getattr(right, name)
 
 
@@ -209,16 +219,12 @@ def test_run_resumed_from_any_state_ends_in_the_same_bits(run, samples, validati
     final, states = run
     assert len(states) == 4 * K
     for state in states:
-        resumed = jax.tree.map(jnp.copy, (state.params, state.opt_state, state.frozen))
-        names = ("params", "opt_state", "frozen")
-        state = replace(state, **dict(zip(names, resumed, strict=True)))
-        assert_same_state(
-            train(samples, CONFIG, n_outputs=2, validation=validation, state=state), final
-        )
+        resumed = train(samples, CONFIG, n_outputs=2, validation=validation, state=thawed(state))
+        assert_same_state(resumed, final)
 
 
 def test_one_compilation_serves_all_maps_and_any_number_of_rows():
-    config = replace(CONFIG, batch_size=13)  # a shape that no other test has compiled
+    config = replace(CONFIG, metric="off", batch_size=13)  # a shape no other test has compiled
     before = descend._cache_size()
     for n in (40, 57):
         train(Samples(*moons(n, seed=0)), config, n_outputs=2)
@@ -226,10 +232,9 @@ def test_one_compilation_serves_all_maps_and_any_number_of_rows():
 
 
 def test_batch_larger_than_the_data_is_clipped_to_it():
-    samples = Samples(*moons(20, seed=0))
+    samples = Samples(*moons(32, seed=0))
     clipped, exact = (
-        train(samples, replace(CONFIG, n_components=1, batch_size=size), n_outputs=2)
-        for size in (1000, 20)
+        train(samples, replace(CONFIG, batch_size=size), n_outputs=2) for size in (1000, 32)
     )
     assert_same_state(clipped, exact)
 
@@ -260,21 +265,21 @@ def test_history_does_not_depend_on_the_length_of_chunks(run, samples, validatio
         assert ours == pytest.approx(theirs, rel=1e-4)
 
 
-def test_history_holds_means_over_the_steps_of_an_interval(samples):
-    config = replace(CONFIG, n_components=1, steps_per_component=10)
-    by_ten, by_one = (
-        train(samples, replace(config, log_every=every), n_outputs=2).history for every in (10, 1)
-    )
-    assert (len(by_ten), len(by_one)) == (1, 10)
-    for name in StepRecord._fields:
-        mean = np.mean([row[name] for row in by_one])
-        assert by_ten[0][name] == pytest.approx(mean, rel=1e-4)
+def test_history_holds_means_over_the_steps_of_an_interval(run, samples):
+    final, _ = run
+    finer = train(samples, replace(CONFIG, log_every=5), n_outputs=2).history
+    for row in (row for row in final.history if row["step"] % 25 != 0):
+        halves = [other for other in finer if row["step"] - 10 < other["step"] <= row["step"]]
+        assert len(halves) == 2
+        for name in StepRecord._fields:
+            mean = np.mean([half[name] for half in halves])
+            assert row[name] == pytest.approx(mean, rel=1e-4)
 
 
 def test_validation_score_is_taken_from_the_maps_so_far(samples):
     x, _ = moons(50, seed=1)
     seen, recorder = [], Recorder()
-    validation = Validation(x, lambda outputs: seen.append(outputs) or {})
+    validation = Validation(Samples(x), lambda outputs: seen.append(outputs) or {})
     train(samples, CONFIG, n_outputs=2, validation=validation, callbacks=[recorder])
     trained = [state for state in recorder.states if state.step > 0]
     assert len(seen) == len(trained)
@@ -285,23 +290,57 @@ def test_validation_score_is_taken_from_the_maps_so_far(samples):
         np.testing.assert_allclose(outputs, state.params.readout(phi), rtol=1e-4, atol=1e-5)
 
 
+# --- patience ----------------------------------------------------------------------------------
+
+
+def test_maps_spend_their_whole_budget_without_patience(run):
+    final, _ = run
+    assert final.steps == (25,) * K
+
+
+def test_map_that_no_longer_improves_is_done_before_its_budget_is_spent(samples, validation):
+    patient = replace(CONFIG, steps_per_component=100, patience=2, learning_rate=0.0)
+    recorder = Recorder()
+    final = train(samples, patient, n_outputs=2, validation=validation, callbacks=[recorder])
+    assert final.steps == (30,) * K  # the first interval, and two that were no better
+    assert [row["step"] for row in final.history] == list(range(10, 100, 10))
+    for state in recorder.states:
+        resumed = train(samples, patient, n_outputs=2, validation=validation, state=thawed(state))
+        assert_same_state(resumed, final)
+
+
+def test_patience_watches_the_objective_on_the_validation_rows(samples, validation):
+    patient = replace(CONFIG, steps_per_component=10, patience=1)
+    recorder = Recorder()
+    train(samples, patient, n_outputs=2, validation=validation, callbacks=[recorder])
+    rows = validation.samples
+    for state in (s for s in recorder.states if s.step > 0):
+        frozen = np.zeros((len(rows), K), np.float32)
+        for j, phi in enumerate(state.frozen):
+            frozen[:, j] = phi(rows.x)
+        batch = Batch(rows.x, frozen, rows.targets, rows.weights, rows.label_weights)
+        loss, _ = jax.jit(Objective(CONFIG.weighting))(state.params, batch, state.k)
+        assert state.history[-1]["validation_objective"] == pytest.approx(float(loss), rel=1e-4)
+
+
 # --- what it achieves --------------------------------------------------------------------------
 
 
-def test_two_moons_are_told_apart_after_a_few_hundred_steps():
+def test_two_moons_are_told_apart_by_two_maps():
     config = TrainConfig(
         n_components=2,
-        steps_per_component=250,
+        steps_per_component=1000,
         batch_size=128,
         learning_rate=1e-2,
         hidden=(32, 32),
-        log_every=250,
+        activation="tanh",
     )
     (x, y), (x_test, y_test) = moons(400, seed=0), moons(400, seed=1)
     validation = Validation(
-        x_test, lambda logits: {"accuracy": float(np.mean(logits.argmax(axis=1) == y_test))}
+        Samples(x_test[:, :2]),
+        lambda logits: {"accuracy": float(np.mean(logits.argmax(axis=1) == y_test))},
     )
-    final = train(Samples(x, y), config, n_outputs=2, validation=validation)
+    final = train(Samples(x[:, :2], y), config, n_outputs=2, validation=validation)
     assert final.history[-1]["accuracy"] > 0.97
     assert final.history[-1]["gram_error"] < 0.2
 
@@ -312,19 +351,17 @@ def gram_error_on(maps, x):
 
 def test_unsupervised_training_makes_the_maps_orthonormal(samples):
     wide = Samples(3 * samples.x)
-    config = replace(UNSUPERVISED, metric="off", steps_per_component=150, log_every=150)
-    idle = train(wide, replace(config, learning_rate=0.0), readout_loss=None)
-    trained = train(wide, config, readout_loss=None)
+    idle = train(wide, replace(UNSUPERVISED, learning_rate=0.0), readout_loss=None)
+    trained = train(wide, UNSUPERVISED, readout_loss=None)
     assert gram_error_on(trained.maps, wide.x) < 0.3 < gram_error_on(idle.maps, wide.x)
     assert all(row["loss_class"] == 0 and row["w_class"] == 0 for row in trained.history)
     assert trained.history[-1]["gram_error"] < 0.5
 
 
 def test_anisotropy_penalty_narrows_the_range_of_log_scales(samples):
-    config = replace(UNSUPERVISED, metric="diag", n_components=2, steps_per_component=100)
     widths = []
     for strength in (0.0, 1.0):
-        final = train(samples, replace(config, anisotropy=strength), readout_loss=None)
+        final = train(samples, replace(UNSUPERVISED, anisotropy=strength), readout_loss=None)
         low, high = final.log_scale_ranges[-1]
         assert low < 0 < high
         widths.append(high - low)
@@ -374,48 +411,62 @@ def initial_maps():
     return [init_map(jax.random.key(100 + k), D, (8, 8), "tanh", np.float32) for k in range(K)]
 
 
-def test_initial_maps_are_where_training_starts(samples, initial_maps):
-    idle = train(
-        samples, replace(CONFIG, learning_rate=0.0), n_outputs=2, initial_maps=initial_maps
-    )
+def test_warm_start_is_where_training_starts(samples, initial_maps, run):
+    final, _ = run
+    warm_start = WarmStart(initial_maps, final.params.metric, final.params.readout)
+    config = replace(CONFIG, learning_rate=0.0)
+    idle = train(samples, config, n_outputs=2, warm_start=warm_start)
     for given, frozen in zip(initial_maps, idle.frozen, strict=True):
         assert_identical(given, frozen)
+    assert_identical(idle.params.metric, final.params.metric)
+    assert_identical(idle.params.readout, final.params.readout)
 
 
-def test_initial_maps_survive_training(samples, initial_maps, run):
-    before = jax.tree.map(np.array, initial_maps)
-    trained = train(samples, CONFIG, n_outputs=2, initial_maps=initial_maps)
-    assert_identical(before, jax.tree.map(np.asarray, initial_maps))
-    for given, warm, cold in zip(initial_maps, trained.frozen, run[0].frozen, strict=True):
+def test_warm_start_survives_training(samples, initial_maps, run):
+    final, _ = run
+    parts = (initial_maps, final.params.metric, final.params.readout)
+    before = jax.tree.map(np.array, parts)
+    trained = train(samples, CONFIG, n_outputs=2, warm_start=WarmStart(*parts))
+    assert_identical(before, jax.tree.map(np.asarray, parts))
+    for given, warm, cold in zip(initial_maps, trained.frozen, final.frozen, strict=True):
         assert not is_identical(given, warm)
         assert not is_identical(cold, warm)
 
 
-def test_rows_of_weight_zero_do_not_influence_the_maps(rng):
-    x, y = moons(40, seed=0)
-    weight = np.ones(40, np.float32)
-    weight[30:] = 0
-    config = replace(CONFIG, n_components=1, batch_size=40)
+def test_warm_start_of_the_maps_alone_leaves_metric_and_readout_fresh(samples, initial_maps):
+    idle, cold = (
+        train(samples, replace(CONFIG, learning_rate=0.0), n_outputs=2, warm_start=warm_start)
+        for warm_start in (WarmStart(initial_maps), None)
+    )
+    assert_identical(idle.params.metric, cold.params.metric)
+    assert_identical(idle.params.readout, cold.params.readout)
+
+
+def test_rows_of_weight_zero_do_not_influence_the_maps():
+    x, y = moons(32, seed=0)
+    weight = np.ones(32, np.float32)
+    weight[25:] = 0
     finals = []
     for spoiled in (1.0, 5.0):
         moved = np.where(weight[:, None] > 0, x, spoiled * x).astype(np.float32)
-        finals.append(train(Samples(moved, y, weight, weight), config, n_outputs=2))
+        finals.append(train(Samples(moved, y, weight, weight), CONFIG, n_outputs=2))
     assert_identical(finals[0].frozen, finals[1].frozen)
 
 
 def test_one_feature_trains_with_every_named_metric():
     x, y = moons(40, seed=0)
     for metric in ("off", "trotter"):
-        config = replace(CONFIG, n_components=1, metric=metric)
+        config = replace(CONFIG, metric=metric)
         final = train(Samples(x[:, :1], y), config, n_outputs=2)
         assert isinstance(final.params.metric, Off)
-        assert final.log_scale_ranges == ((0, 0),)
+        assert final.log_scale_ranges == ((0, 0),) * K
 
 
 def test_sgd_trains_too(samples):
-    config = replace(CONFIG, n_components=1, optimizer="sgd", learning_rate=2e-2)
+    config = replace(CONFIG, metric="off", optimizer="sgd")
     final = train(samples, config, n_outputs=2)
-    assert final.history[-1]["gram_error"] < 0.5 * final.history[0]["gram_error"]
+    first, *_, last = (row["gram_error"] for row in final.history if row["map"] == 1)
+    assert last < 0.5 * first
 
 
 def test_frozen_maps_are_plain_maps_without_the_other_parameters(run):

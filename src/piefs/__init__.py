@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piefs import datasets, plot
-    from piefs.estimators import PIEFSClassifier, PIEFSTransformer
+    from piefs.estimators import PIEFSClassifier, PIEFSTransformer, load
+    from piefs.io.checkpoints import Checkpoint
     from piefs.metrics import Metric
     from piefs.rotations import Rotation
     from piefs.train import TrainState
     from piefs.weighting import LossWeights
 
 __all__ = [
+    "Checkpoint",
     "LossWeights",
     "Metric",
     "PIEFSClassifier",
@@ -29,16 +31,19 @@ __all__ = [
     "Rotation",
     "TrainState",
     "datasets",
+    "load",
     "plot",
 ]
 
 _HOMES = {
+    "Checkpoint": "io.checkpoints",
     "LossWeights": "weighting",
     "Metric": "metrics",
     "PIEFSClassifier": "estimators",
     "PIEFSTransformer": "estimators",
     "Rotation": "rotations",
     "TrainState": "train",
+    "load": "estimators",
 }
 
 

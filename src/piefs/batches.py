@@ -94,7 +94,9 @@ def gather(samples: Samples, frozen: np.ndarray, rows: np.ndarray, shape: tuple[
     """The given rows as a chunk of `shape` = (steps, batch), on the device."""
     arrays = (samples.x, frozen, samples.targets, samples.weights, samples.label_weights)
     taken = (np.take(a, rows, axis=0).reshape(*shape, *a.shape[1:]) for a in arrays)
-    return Batch(*(jax.device_put(a) for a in taken))
+    # Precision is a setting of the calling thread, and chunks are prepared in another one.
+    with jax.enable_x64(samples.x.dtype == np.float64):
+        return Batch(*(jax.device_put(a) for a in taken))
 
 
 def chunks(

@@ -51,6 +51,7 @@ def _weighted_energy(phi: ScalarMap, metric: Metric, x: Array, weight: Array) ->
 
 def coordinates_of(maps: ScalarMap, x: np.ndarray) -> np.ndarray:
     """Φ(x), shape (n, K), of a stack of maps, for any number of rows."""
+    maps = jax.device_put(maps)  # once, not with every block
     return blockwise(lambda block: _all_maps(maps, block), x)
 
 

@@ -116,3 +116,9 @@ def descend(
 
     zeros = StepRecord(*(jnp.zeros((), chunk.x.dtype) for _ in StepRecord._fields))
     return jax.lax.fori_loop(0, n_steps, step, (params, opt_state, zeros))
+
+
+@partial(jax.jit, static_argnames="objective")
+def loss_on(params: Trainable, batch: Batch, k: ArrayLike, *, objective: Objective) -> Array:
+    """The loss of map k on rows that are not trained on."""
+    return objective(params, batch, jnp.asarray(k))[0]

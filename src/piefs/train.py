@@ -7,7 +7,7 @@ terminals; both hang on callbacks, called between chunks with a state that a run
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import jax
@@ -16,18 +16,31 @@ import numpy as np
 import optax
 from jax import Array
 
-from piefs.batches import Samples, chunk_length, chunks, prefetched
+from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns, energy_of, log_scale_range
-from piefs.losses import cross_entropy, init_readout
+from piefs.losses import Readout, cross_entropy, init_readout
 from piefs.maps import ScalarMap, init_map, stack
-from piefs.metrics import MetricFactory, init_metric
-from piefs.objective import Objective, ReadoutLoss, StepRecord, Trainable, descend, init_optimizer
+from piefs.metrics import Metric, MetricFactory, init_metric
+from piefs.objective import (
+    Objective,
+    ReadoutLoss,
+    StepRecord,
+    Trainable,
+    descend,
+    init_optimizer,
+    loss_on,
+)
 from piefs.weighting import Dampened, Weighting
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """Everything that decides a training run, apart from the data. Defaults are the paper's."""
+    """Everything that decides a training run, apart from the data. Defaults are the paper's.
+
+    With `patience`, a map is done before its budget is spent when that many intervals of
+    `log_every` steps in a row have not lowered the loss on the validation rows by `tolerance`,
+    relatively.
+    """
 
     n_components: int = 16
     steps_per_component: int = 3750
@@ -40,6 +53,8 @@ class TrainConfig:
     metric_hidden: tuple[int, ...] = (64, 64)
     weighting: Weighting = field(default_factory=Dampened)
     anisotropy: float = 0.0
+    patience: int | None = None
+    tolerance: float = 1e-3
     log_every: int = 250
     seed: int = 0
 
@@ -48,8 +63,17 @@ class TrainConfig:
 class Validation:
     """Held-out rows, and what to record of the readout's outputs on them."""
 
-    x: np.ndarray
-    score: Callable[[np.ndarray], dict[str, float]]
+    samples: Samples
+    score: Callable[[np.ndarray], dict[str, float]] = lambda outputs: {}
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What to begin from instead of random maps, a fresh metric and a zero readout."""
+
+    maps: Sequence[ScalarMap]
+    metric: Metric | None = None
+    readout: Readout | None = None
 
 
 @dataclass(frozen=True)
@@ -57,8 +81,8 @@ class TrainState:
     """A run between two chunks: enough to go on from here, and no more.
 
     `k` maps are frozen and `step` steps of the next one are done; `params` and `opt_state` belong
-    to that next map. `energies` and `log_scale_ranges` hold one entry for each frozen map;
-    `interval` sums the step records since the last row of `history`.
+    to that next map. `energies`, `log_scale_ranges` and `steps` hold one entry for each frozen
+    map; `interval` sums the step records since the last row of `history`.
     """
 
     k: int
@@ -68,6 +92,7 @@ class TrainState:
     frozen: tuple[ScalarMap, ...] = ()
     energies: tuple[float, ...] = ()
     log_scale_ranges: tuple[tuple[float, float], ...] = ()
+    steps: tuple[int, ...] = ()
     interval: tuple[int, tuple[float, ...]] = (0, (0.0,) * len(StepRecord._fields))
     history: tuple[dict[str, float], ...] = ()
 
@@ -87,24 +112,25 @@ def train(
     n_outputs: int = 0,
     readout_loss: ReadoutLoss | None = cross_entropy,
     validation: Validation | None = None,
-    initial_maps: Sequence[ScalarMap] | None = None,
+    warm_start: WarmStart | None = None,
     callbacks: Sequence[Callback] = (),
     state: TrainState | None = None,
 ) -> TrainState:
     """Train φ_1 … φ_K one after the other, freezing each (Algorithm 1).
 
-    `readout_loss` None trains without labels; `initial_maps` replaces the random start of each φ_k
-    (a warm start); `callbacks` see the state after every chunk and every frozen map; `state`
-    continues an earlier run. A batch larger than the data is clipped to it.
+    `readout_loss` None trains without labels; `callbacks` see the state after every chunk and
+    every frozen map; `state` continues an earlier run. A batch larger than the data is clipped.
     """
     objective = Objective(config.weighting, readout_loss, config.anisotropy)
-    state = state or initial_state(samples, config, n_outputs, initial_maps)
+    state = state or initial_state(samples, config, n_outputs, warm_start)
     cache = Columns(samples.x, config.n_components, state.frozen)
-    held_out = validation and Columns(validation.x, config.n_components, state.frozen)
+    held_out = _HeldOut.of(validation, config, objective, state)
 
     for k in range(state.k, config.n_components):  # 1: for k = 1 to K do
         feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
         for chunk, first_step, n_steps in prefetched(feed):  # 2: until the budget is exhausted do
+            if _has_plateaued(state, config):
+                break
             params, opt_state, sums = descend(  # 4, 5, 6: see `Objective`
                 state.params,
                 state.opt_state,
@@ -118,34 +144,29 @@ def train(
                 optimizer=config.optimizer,
             )
             state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
-            state = _logged(state, config, sums, n_steps, validation, held_out)
+            state = _logged(state, config, sums, n_steps, held_out)
             _notify(callbacks, state)
-        for columns in filter(None, (cache, held_out)):
+        for columns in (cache, *([held_out.columns] if held_out else [])):
             columns.append(state.params.phi)
-        state = _frozen(state, config, samples, initial_maps)
+        state = _frozen(state, config, samples, warm_start)
         _notify(callbacks, state)
     return state
 
 
 def initial_state(
-    samples: Samples,
-    config: TrainConfig,
-    n_outputs: int,
-    initial_maps: Sequence[ScalarMap] | None = None,
+    samples: Samples, config: TrainConfig, n_outputs: int, warm_start: WarmStart | None = None
 ) -> TrainState:
-    """Nothing trained yet: a fresh first map, metric and readout."""
+    """Nothing trained yet: the first map, the metric and the readout as they begin."""
     dtype, n_features = samples.x.dtype, samples.x.shape[1]
-    params = Trainable(
-        _initial_map(config, 0, samples, initial_maps),
-        init_metric(
-            config.metric,
-            _key(config, config.n_components),
-            n_features,
-            config.metric_hidden,
-            dtype,
-        ),
-        init_readout(n_outputs, config.n_components, dtype),
+    metric = init_metric(
+        config.metric, _key(config, config.n_components), n_features, config.metric_hidden, dtype
     )
+    readout = init_readout(n_outputs, config.n_components, dtype)
+    if warm_start is not None:
+        metric, readout = warm_start.metric or metric, warm_start.readout or readout
+    phi = _initial_map(config, 0, samples, warm_start)
+    # A copy, since training donates its buffers and the warm start is somebody else's.
+    params = jax.tree.map(jnp.copy, Trainable(phi, metric, readout))
     return TrainState(0, 0, params, init_optimizer(config.optimizer, params))
 
 
@@ -155,15 +176,17 @@ def _key(config: TrainConfig, stream: int) -> Array:
 
 
 def _initial_map(
-    config: TrainConfig, k: int, samples: Samples, initial_maps: Sequence[ScalarMap] | None
+    config: TrainConfig, k: int, samples: Samples, warm_start: WarmStart | None
 ) -> ScalarMap:
-    if initial_maps is not None:
-        return jax.tree.map(jnp.copy, initial_maps[k])  # a copy: training donates its buffers
+    if warm_start is not None:
+        return jax.tree.map(jnp.copy, warm_start.maps[k])
     n_features, dtype = samples.x.shape[1], samples.x.dtype
     return init_map(_key(config, k), n_features, config.hidden, config.activation, dtype)
 
 
-def _feed(samples: Samples, config: TrainConfig, k: int, first_step: int, cache: Columns):
+def _feed(
+    samples: Samples, config: TrainConfig, k: int, first_step: int, cache: Columns
+) -> Iterator[tuple[Batch, int, int]]:
     batch_size, total = min(config.batch_size, len(samples)), config.steps_per_component
     length = chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize)
     return chunks(
@@ -184,10 +207,7 @@ def _notify(callbacks: Sequence[Callback], state: TrainState) -> None:
 
 
 def _frozen(
-    state: TrainState,
-    config: TrainConfig,
-    samples: Samples,
-    initial_maps: Sequence[ScalarMap] | None,
+    state: TrainState, config: TrainConfig, samples: Samples, warm_start: WarmStart | None
 ) -> TrainState:
     """The state with φ_k frozen and the next map begun; metric and readout carry on.
 
@@ -196,7 +216,7 @@ def _frozen(
     phi, metric = state.params.phi, state.params.metric
     params, k = state.params, state.k + 1
     if k < config.n_components:
-        fresh = _initial_map(config, k, samples, initial_maps)
+        fresh = _initial_map(config, k, samples, warm_start)
         params = Trainable(fresh, metric, state.params.readout)
     return replace(
         state,
@@ -207,7 +227,45 @@ def _frozen(
         frozen=(*state.frozen, phi),
         energies=(*state.energies, energy_of(phi, metric, samples)),
         log_scale_ranges=(*state.log_scale_ranges, log_scale_range(metric, samples.x)),
+        steps=(*state.steps, state.step),
     )
+
+
+@dataclass
+class _HeldOut:
+    """The validation rows with their cached columns, and what a history row says of them."""
+
+    validation: Validation
+    columns: Columns
+    objective: Objective
+    needs_loss: bool
+
+    @classmethod
+    def of(
+        cls,
+        validation: Validation | None,
+        config: TrainConfig,
+        objective: Objective,
+        state: TrainState,
+    ) -> _HeldOut | None:
+        if validation is None:
+            return None
+        columns = Columns(validation.samples.x, config.n_components, state.frozen)
+        return cls(validation, columns, objective, config.patience is not None)
+
+    def row(self, state: TrainState) -> dict[str, float]:
+        phi = self.columns.with_active(state.params.phi)
+        row = self.validation.score(np.asarray(state.params.readout(jnp.asarray(phi))))
+        if self.needs_loss:
+            rows = self.validation.samples
+            batch = Batch(
+                *map(jnp.asarray, (rows.x, self.columns.values, rows.targets)),
+                *map(jnp.asarray, (rows.weights, rows.label_weights)),
+            )
+            row["validation_objective"] = float(
+                loss_on(state.params, batch, state.k, objective=self.objective)
+            )
+        return row
 
 
 def _logged(
@@ -215,8 +273,7 @@ def _logged(
     config: TrainConfig,
     sums: StepRecord,
     n_steps: int,
-    validation: Validation | None,
-    held_out: Columns | None,
+    held_out: _HeldOut | None,
 ) -> TrainState:
     """The state with these steps counted, and a history row where an interval is complete.
 
@@ -228,10 +285,18 @@ def _logged(
     if count < config.log_every and state.step < config.steps_per_component:
         return replace(state, interval=(count, total))
     means = StepRecord(*(value / count for value in total))
-    row = {"step": state.k * config.steps_per_component + state.step, "map": state.k + 1}
+    row = {"step": sum(state.steps) + state.step, "map": state.k + 1}
     row |= means._asdict() | {"gram_residual": means.gram_error**0.5}
-    if validation is not None and held_out is not None:
-        outputs = state.params.readout(jnp.asarray(held_out.with_active(state.params.phi)))
-        row |= validation.score(np.asarray(outputs))
+    if held_out is not None:
+        row |= held_out.row(state)
     fresh_interval = (0, (0.0,) * len(total))
     return replace(state, interval=fresh_interval, history=(*state.history, row))
+
+
+def _has_plateaued(state: TrainState, config: TrainConfig) -> bool:
+    """Whether the last `patience` intervals of the current map have brought no better loss."""
+    if config.patience is None:
+        return False
+    losses = [row["validation_objective"] for row in state.history if row["map"] == state.k + 1]
+    earlier, latest = losses[: -config.patience], losses[-config.patience :]
+    return bool(earlier) and min(latest) > min(earlier) * (1 - config.tolerance)

@@ -1,7 +1,8 @@
-"""The commands and their options."""
+"""The commands and their options. What they do is in the modules beside this one."""
 
 from __future__ import annotations
 
+import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -17,11 +18,14 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+data_app = typer.Typer(help="Built-in data sets: what there is, and where it is.")
+app.add_typer(data_app, name="data")
 
 
 class Preset(StrEnum):
-    """Named sets of keywords."""
+    """Named sets of settings."""
 
+    default = "default"
     paper = "paper"
     fast = "fast"
 
@@ -33,13 +37,41 @@ class Task(StrEnum):
     unsupervised = "unsupervised"
 
 
-Seed = Annotated[int, typer.Option(help="Seed of initialisation and batches.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress, no table.")]
-Json = Annotated[bool, typer.Option("--json", help="Print the metrics as JSON.")]
+class Missing(StrEnum):
+    """What to do with missing values."""
+
+    error = "error"
+    impute = "impute"
+
+
+class SplitName(StrEnum):
+    """A part of a built-in data set."""
+
+    train = "train"
+    validation = "validation"
+    test = "test"
+
+
+Seed = Annotated[int, typer.Option(help="Seed of initialisation and batches.", min=0)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Folder of the built-in sets' files, else $PIEFS_DATA.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is in the results' folder.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was cut off.")]
+Model = Annotated[Path, typer.Argument(help="A run's folder, or the model folder in it.")]
+Data = Annotated[
+    str, typer.Argument(help="A file (.csv, .tsv, .parquet, .npz, .npy) or a built-in data set.")
+]
+Part = Annotated[SplitName, typer.Option("--split", help="Which part of a built-in data set.")]
+OutFile = Annotated[
+    Path | None, typer.Option(help="Where to write (.csv, .npz, .npy, .parquet), else print CSV.")
+]
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
 ) -> None:
@@ -66,9 +98,10 @@ def demo(
 
 @app.command()
 def fit(
-    data: Annotated[str, typer.Argument(help="A built-in data set, e.g. two-moons.")],
+    data: Data,
+    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     task: Annotated[Task, typer.Option(help="What to learn from.")] = Task.classification,
-    preset: Annotated[Preset, typer.Option(help="Named set of settings.")] = Preset.fast,
+    preset: Annotated[Preset, typer.Option(help="Named set of settings.")] = Preset.default,
     metric: Annotated[str | None, typer.Option(help="off, diag, trotter or chain.")] = None,
     n_components: Annotated[
         int | None, typer.Option("-k", "--n-components", help="Number of maps K.")
@@ -76,25 +109,44 @@ def fit(
     steps: Annotated[int | None, typer.Option(help="Training steps a map.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows a step.")] = None,
     pretraining: Annotated[str | None, typer.Option(help="graph-laplacian.")] = None,
+    missing: Annotated[Missing, typer.Option(help="What to do with gaps.")] = Missing.error,
+    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="A column that names rows; kept in predictions.")
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="Keep rows of one value together.")] = None,
+    time: Annotated[str | None, typer.Option(help="Hold out the latest rows by this.")] = None,
     seed: Seed = 0,
-    split_seed: Annotated[int, typer.Option(help="Seed of the splits.")] = 0,
+    split_seed: Annotated[int, typer.Option(help="Seed of the splits.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
-    data_dir: Annotated[Path | None, typer.Option(help="Folder with data files.")] = None,
+    data_dir: DataDir = None,
+    resume: Resume = False,
+    force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Fit a model and leave it, its metrics, history and figures in a folder."""
-    from piefs.cli.fit import fit_builtin
+    from piefs.cli.fit import fit_data
 
-    fit_builtin(
+    fit_data(
         data,
-        out or Path("runs") / f"{data}-{seed}",
+        out or Path("runs") / f"{Path(data).stem}-{seed}",
+        source={
+            "target": target,
+            "drop": tuple(drop or ()),
+            "id_column": id_column,
+            "group": group,
+            "time": time,
+            "missing": missing.value,
+        },
         data_dir=data_dir,
         split_seed=split_seed,
+        task=task.value,
         quiet=quiet,
         as_json=as_json,
-        task=task.value,
+        resume=resume,
+        force=force,
         preset=preset.value,
         metric=metric,
         n_components=n_components,
@@ -103,6 +155,97 @@ def fit(
         pretraining=pretraining,
         random_state=seed,
     )
+
+
+@app.command()
+def transform(
+    model: Model,
+    data: Data,
+    out: OutFile = None,
+    split: Part = SplitName.test,
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write the coordinates φ₁ … φ_K of each row."""
+    from piefs.cli.use import write_coordinates
+
+    write_coordinates(model, data, out, split=split.value, data_dir=data_dir, quiet=quiet)
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    out: OutFile = None,
+    split: Part = SplitName.test,
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write the label and the class probabilities of each row."""
+    from piefs.cli.use import write_predictions
+
+    write_predictions(model, data, out, split=split.value, data_dir=data_dir, quiet=quiet)
+
+
+@app.command()
+def score(
+    model: Model,
+    data: Data,
+    target: Annotated[
+        str | None, typer.Option(help="The column with the truth, if its name differs.")
+    ] = None,
+    split: Part = SplitName.test,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Measure a model on rows whose labels are known."""
+    from piefs.cli.use import show_scores
+
+    show_scores(model, data, target=target, split=split.value, data_dir=data_dir, as_json=as_json)
+
+
+@app.command()
+def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
+    """Say what a model is: its data, columns, classes, settings and maps."""
+    from piefs.cli.use import show_model
+
+    show_model(model, as_json=as_json)
+
+
+@data_app.command("list")
+def data_list(data_dir: DataDir = None, as_json: Json = False, debug: Debug = False) -> None:
+    """The built-in data sets, and whether their files are here."""
+    from piefs.cli.data import show_list
+
+    show_list(data_dir, as_json=as_json)
+
+
+@data_app.command("path")
+def data_path(
+    name: Annotated[str, typer.Argument(help="A built-in data set.")],
+    data_dir: DataDir = None,
+    debug: Debug = False,
+) -> None:
+    """Where a data set's file is."""
+    from piefs.cli.data import show_path
+
+    show_path(name, data_dir)
+
+
+@data_app.command("fetch")
+def data_fetch(
+    name: Annotated[str, typer.Argument(help="A built-in data set.")],
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Download a data set's file and verify what it decodes to."""
+    from piefs.cli.data import fetch_and_tell
+
+    fetch_and_tell(name, data_dir, quiet=quiet)
 
 
 def main() -> None:
@@ -122,7 +265,11 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     from piefs.errors import InputError
 
     if isinstance(error, KeyboardInterrupt):
+        if sys.argv[1:2] == ["fit"]:
+            again = [argument for argument in sys.argv[1:] if argument not in ("--force",)]
+            again += [] if "--resume" in again else ["--resume"]
+            return f"interrupted; continue with: piefs {shlex.join(again)}", 130
         return "interrupted", 130
     if isinstance(error, InputError):
-        return str(error), 2
-    return f"the run failed: {type(error).__name__}: {error}", 1
+        return " ".join(str(error).split()), 2
+    return f"the run failed: {type(error).__name__}: {' '.join(str(error).split())}", 1

@@ -1,4 +1,4 @@
-"""`piefs demo` and `piefs fit`: progress while training, then a table of what came out."""
+"""`piefs demo` and `piefs fit`: what happens to the data, progress, then a table of results."""
 
 from __future__ import annotations
 
@@ -9,66 +9,118 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from piefs.datasets import Dataset, load
+from piefs.datasets import BUILTIN, Dataset, load
+from piefs.datasets.own import load_own
+from piefs.errors import InputError
+from piefs.io.encoding import ColumnEncoding, TableEncoder
 from piefs.presets import resolve
-from piefs.runs import run
+from piefs.runs import RunFolder, run
 from piefs.train import Callback, TrainState
 
 DEMO_SETTINGS: dict[str, Any] = {
-    "preset": "paper",
+    "preset": "default",
     "n_components": 8,
-    "steps_per_component": 600,
-    "batch_size": 1024,
-    "learning_rate": 2e-3,
+    "steps_per_component": 400,
+    "log_every": 50,
 }
 
 
 def demonstrate(out: Path, *, seed: int, quiet: bool, as_json: bool) -> None:
-    """Two Moons with a small budget, so that the whole takes well under a minute."""
-    settings = DEMO_SETTINGS | {"random_state": seed, "log_every": 50}
-    _fit_and_show(load("two-moons"), out, quiet=quiet, as_json=as_json, **settings)
+    """Two Moons with a small budget; a demo of its own starts over in its own folder."""
+    console = Console(quiet=quiet or as_json)
+    data = load("two-moons")
+    _tell_data(console, data)
+    keywords = DEMO_SETTINGS | {"random_state": seed}
+    metrics = _fit(console, data, out, force=True, document=_document(data), **keywords)
+    _tell_results(console, metrics, out, as_json=as_json)
 
 
-def fit_builtin(
-    name: str,
+def fit_data(
+    data: str,
     out: Path,
     *,
+    source: dict[str, Any],
     data_dir: Path | None,
     split_seed: int,
     quiet: bool,
     as_json: bool,
+    resume: bool,
     **keywords: Any,
 ) -> None:
-    """Fit on a built-in data set."""
-    data = load(name, data_dir, split_seed)
-    _fit_and_show(data, out, quiet=quiet, as_json=as_json, **keywords)
-
-
-def _fit_and_show(data: Dataset, out: Path, *, quiet: bool, as_json: bool, **keywords: Any) -> None:
+    """Fit on a built-in data set or on a user's own file."""
     console = Console(quiet=quiet or as_json)
-    console.print(f"[bold]{data.name}[/bold]  {data.description}")
-    sizes = ", ".join(f"{len(part):,} {name}" for name, part in data.splits.items())
-    console.print(f"{sizes} rows, {data.train.x.shape[1]} features", style="dim")
-    training = {name: value for name, value in keywords.items() if name != "task"}
-    n_components, steps = _budget(training)
-    with _progress(console, n_components, steps) as callback:
-        metrics = run(data, out, **keywords, callbacks=[callback])
-    if as_json:
-        print(json.dumps(metrics))
-    else:
-        _show(console, metrics, out)
+    folder = RunFolder(out)
+    if resume and folder.is_finished:
+        console.print(f"{out} is finished already.")
+        metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
+        return _tell_results(console, metrics, out, as_json=as_json)
+    dataset, extras, notices = _load(data, source, data_dir, split_seed, keywords["task"])
+    _tell_data(console, dataset)
+    for notice in notices:
+        console.print(f"  {escape(notice)}", style="dim")
+    if resume and not folder.is_unfinished:
+        console.print(f"There is nothing to resume in {out}: starting from the beginning.")
+    metrics = _fit(console, dataset, out, resume=resume, **extras, **keywords)
+    _tell_results(console, metrics, out, as_json=as_json)
 
 
-def _budget(keywords: dict[str, Any]) -> tuple[int, int]:
+def _load(
+    data: str, source: dict[str, Any], data_dir: Path | None, split_seed: int, task: str
+) -> tuple[Dataset, dict[str, Any], list[str]]:
+    """The data set, what `run` must know beside it, and what to tell the user."""
+    if data in BUILTIN:
+        given = [name for name, value in source.items() if value not in (None, (), "error")]
+        if given:
+            option = f"--{given[0].removesuffix('_column')}"
+            raise InputError(f"{option} is for your own files; {data!r} is a built-in data set")
+        dataset = load(data, data_dir, split_seed)
+        return dataset, {"document": _document(dataset)}, []
+    if not Path(data).suffix:
+        raise InputError(
+            f"unknown data set {data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
+            "(.csv, .tsv, .parquet, .npz, .npy)"
+        )
+    own = load_own(Path(data), split_seed=split_seed, task=task, **source)
+    document = _document(own.dataset, own.encoder, source["target"], source["id_column"])
+    notices = [*own.encoder.describe(), *own.notices]
+    return own.dataset, {"document": document, "unlabeled": own.unlabeled}, notices
+
+
+def _document(
+    data: Dataset,
+    encoder: TableEncoder | None = None,
+    target: str | None = None,
+    id_column: str | None = None,
+) -> dict[str, Any]:
+    """What model.json must know of the data, so that other files can be read the same way."""
+    if encoder is None:
+        encoder = TableEncoder(tuple(ColumnEncoding(name, "number") for name in data.feature_names))
+    return {
+        "dataset": data.name,
+        "class_names": list(data.class_names),
+        "target": target,
+        "id": id_column,
+        "table": encoder.to_document(),
+    }
+
+
+def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
     settings = resolve(
         keywords["preset"],
         n_components=keywords.get("n_components"),
         steps_per_component=keywords.get("steps_per_component"),
+        batch_size=keywords.get("batch_size"),
     )
-    return settings["n_components"], settings["steps_per_component"]
+    n_components = min(settings["n_components"], len(data.train))
+    if settings["batch_size"] > len(data.train):
+        console.print(f"  a batch is all {len(data.train):,} training rows", style="dim")
+        keywords["batch_size"] = len(data.train)
+    with _progress(console, n_components, settings["steps_per_component"]) as callback:
+        return run(data, out, **keywords, callbacks=[callback])
 
 
 @contextmanager
@@ -85,36 +137,59 @@ def _progress(console: Console, n_components: int, steps: int) -> Iterator[Callb
         disable=not console.is_terminal,
     )
     with bar:
-        task = bar.add_task(f"map 1 of {n_components}", total=n_components * steps, note="")
+        task = bar.add_task("compiling", total=n_components * steps, note="")
 
         def update(state: TrainState) -> None:
             accuracy = state.history[-1].get("validation_accuracy") if state.history else None
+            is_done = state.k == n_components
             bar.update(
                 task,
                 completed=state.k * steps + state.step,
-                description=f"map {min(state.k + 1, n_components)} of {n_components}",
+                description="measuring, drawing"
+                if is_done
+                else f"map {state.k + 1} of {n_components}",
                 note="" if accuracy is None else f"validation {100 * accuracy:.1f} %",
             )
 
         yield update
 
 
-def _show(console: Console, metrics: dict[str, Any], out: Path) -> None:
+def _tell_data(console: Console, data: Dataset) -> None:
+    console.print(f"[bold]{escape(data.name)}[/bold]  {escape(data.description)}")
+    sizes = ", ".join(f"{len(part):,} {name}" for name, part in data.splits.items())
+    classes = f", {len(data.class_names)} classes" if len(data.class_names) > 1 else ""
+    console.print(f"  {sizes} rows, {data.train.x.shape[1]} features{classes}", style="dim")
+
+
+ROWS = (
+    ("accuracy", "accuracy, %", lambda value: f"{100 * value:.2f}"),
+    ("f1", "F1, %", lambda value: f"{100 * value:.2f}"),
+    ("log_loss", "log loss", lambda value: f"{value:.4f}"),
+    ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"),
+)
+
+
+def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:
     """The headline: scores by split, then the maps, then where everything is."""
-    splits = ("train", "validation", "test")
-    scores = Table("", *splits, title="Scores", title_justify="left")
-    for name, label, form in (
-        ("accuracy", "accuracy, %", lambda v: f"{100 * v:.2f}"),
-        ("log_loss", "log loss", lambda v: f"{v:.4f}"),
-        ("gram_error", "Gram error ‖C − I‖²", lambda v: f"{v:.4f}"),
-    ):
-        scores.add_row(label, *(form(metrics[name][split]) for split in splits))
+    if as_json:
+        print(json.dumps(metrics))
+        return
+    splits = list(metrics["gram_error"])
+    scores = Table("", *splits)
+    for name, label, form in ROWS:
+        if name in metrics:
+            values = (metrics[name][split] for split in splits)
+            scores.add_row(label, *("–" if value is None else form(value) for value in values))
     console.print(scores)
-    energies = metrics["energies"]
-    maps = Table("map", *(str(k + 1) for k in range(len(energies))), title_justify="left")
-    maps.add_row("energy", *(f"{energy:.3g}" for energy in energies))
-    console.print(maps)
-    console.print(
-        f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second. "
-        f"Model, metrics, history and figures are in [bold]{out}[/bold]."
-    )
+    console.print(_energy_table(metrics["energies"]))
+    rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
+    console.print(f"{rate} Model, metrics, history and figures are in [bold]{out}[/bold].")
+
+
+def _energy_table(energies: list[float]) -> Table:
+    """Energies of the maps, eight to a row so that narrow terminals can show them."""
+    table = Table("map", *(str(k + 1) for k in range(min(8, len(energies)))))
+    for start in range(0, len(energies), 8):
+        label = "energy" if start == 0 else f"{start + 1} …"
+        table.add_row(label, *(f"{energy:.3g}" for energy in energies[start : start + 8]))
+    return table

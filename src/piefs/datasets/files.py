@@ -18,11 +18,15 @@ from piefs.errors import DamagedDataError, DataNotFoundError
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file below a data folder, and the sha256 of each array it must decode to."""
+    """A file below a data folder, the sha256 of each array it must decode to, and its sources.
+
+    A source ending in `.zip` holds the file as a member of its own name.
+    """
 
     dataset: str
     path: str
     digests: dict[str, str]
+    urls: tuple[str, ...] = ()
 
 
 FILES = {
@@ -35,11 +39,13 @@ FILES = {
             "x_test": "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
             "y_test": "ddeff807876a9661a1110d45c266c86239a3a1b7d37da0c3716a7a683c852ff5",
         },
+        ("https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",),
     ),
     "htru2": DataFile(
         "htru2",
         "htru2/HTRU_2.csv",
         {"table": "bff7e0d962f5762938f833075d6bbfd3ce229cdcfb30091b4ecaa7dca4a81a74"},
+        ("https://archive.ics.uci.edu/static/public/372/htru2.zip",),
     ),
     "cifar10-embedding": DataFile(
         "cifar10-embedding",
@@ -71,8 +77,9 @@ def locate(file: DataFile, data_dir: str | Path | None = None) -> Path:
         if (folder / file.path).is_file():
             return folder / file.path
     places = " or ".join(str(folder / file.path) for folder in folders)
+    fetching = f"run `piefs data fetch {file.dataset}`, or " if file.urls else ""
     raise DataNotFoundError(
-        f"data set {file.dataset!r} not found: put its file at {places}, "
+        f"data set {file.dataset!r} not found: {fetching}put its file at {places}, "
         "or point --data-dir or $PIEFS_DATA at a folder that holds it"
     )
 
@@ -92,7 +99,11 @@ def verify(file: DataFile, arrays: dict[str, np.ndarray], path: Path) -> dict[st
 
 def read_npz(file: DataFile, data_dir: str | Path | None = None) -> dict[str, np.ndarray]:
     """The verified arrays of an `.npz` file."""
-    path = locate(file, data_dir)
+    return decode_npz(file, locate(file, data_dir))
+
+
+def decode_npz(file: DataFile, path: Path) -> dict[str, np.ndarray]:
+    """The arrays of one `.npz` file, if they are what they should be."""
     try:
         with path.open("rb") as stream:
             archive = np.load(stream, allow_pickle=False)
@@ -104,7 +115,11 @@ def read_npz(file: DataFile, data_dir: str | Path | None = None) -> dict[str, np
 
 def read_table(file: DataFile, data_dir: str | Path | None = None) -> np.ndarray:
     """The verified numbers of a comma-separated file without header."""
-    path = locate(file, data_dir)
+    return decode_table(file, locate(file, data_dir))
+
+
+def decode_table(file: DataFile, path: Path) -> np.ndarray:
+    """The numbers of one file, if they are what they should be."""
     if path.stat().st_size == 0:
         raise DamagedDataError(f"{path} is empty; replace the file")
     try:

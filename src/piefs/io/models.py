@@ -51,7 +51,7 @@ def unflatten(like: Any, arrays: dict[str, np.ndarray]) -> Any:
                 f"the weights do not fit model.json: {name} is {arrays[name].dtype}"
                 f"{list(arrays[name].shape)}, not {leaf.dtype}{list(leaf.shape)}"
             )
-    return jax.tree_util.tree_unflatten(structure, [jax.numpy.asarray(arrays[n]) for n in names])
+    return jax.tree_util.tree_unflatten(structure, [arrays[name] for name in names])
 
 
 def _name(path: tuple) -> str:

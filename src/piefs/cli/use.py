@@ -1,0 +1,234 @@
+"""`piefs transform`, `predict`, `score` and `inspect`: a fitted model on other rows."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
+
+from piefs.datasets import BUILTIN, Split, load
+from piefs.datasets.own import label_texts
+from piefs.errors import InputError
+from piefs.estimators import PIEFSClassifier, PIEFSTransformer
+from piefs.estimators.files import load_with_document
+from piefs.io.encoding import TableEncoder
+from piefs.io.models import ModelFileError
+from piefs.io.tables import Table, format_csv, read_table, write_table
+from piefs.runs.scores import classification_scores
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model with the way it reads tables."""
+
+    estimator: PIEFSClassifier | PIEFSTransformer
+    document: dict[str, Any]
+    encoder: TableEncoder
+
+    @property
+    def class_names(self) -> list[str]:
+        """The names of the classes, in the order of the readout's outputs."""
+        return self.document["class_names"]
+
+    def classifier(self) -> PIEFSClassifier:
+        """The estimator, if it can predict."""
+        if not isinstance(self.estimator, PIEFSClassifier):
+            raise InputError("this model was fitted without labels: it transforms, and no more")
+        return self.estimator
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Encoded rows, and where the user's own came from."""
+
+    x: np.ndarray
+    table: Table | None = None
+    labels: np.ndarray | None = None
+
+
+def open_model(path: Path) -> Opened:
+    """The model of a run's folder, or of the model folder in it."""
+    if not path.exists():
+        raise InputError(f"there is no model at {path}")
+    folder = path / "model" if (path / "model").is_dir() else path
+    try:
+        estimator, document = load_with_document(folder)
+        if "table" not in document:
+            raise ModelFileError(f"{folder} was saved from Python and says nothing about tables")
+        names = document["class_names"]
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise ModelFileError(f"{folder}: the class names in model.json are damaged")
+        return Opened(estimator, document, TableEncoder.from_document(document["table"]))
+    except ModelFileError as error:
+        raise InputError(str(error)) from error
+
+
+def read_rows(model: Opened, data: str, split: str, data_dir: Path | None) -> Rows:
+    """Rows of a built-in data set's split, or of a file, as the model's features."""
+    if data in BUILTIN:
+        part = load(data, data_dir).splits[split]
+        expected = model.estimator.n_features_in_
+        if part.x.shape[1] != expected:
+            raise InputError(f"{data} has {part.x.shape[1]} features, the model has {expected}")
+        return Rows(part.x, labels=part.y)
+    table = read_table(Path(data))
+    return Rows(model.encoder.transform(_by_position(model.encoder, table)), table)
+
+
+def _by_position(encoder: TableEncoder, table: Table) -> Table:
+    """Columns of an array file have no names of their own: they are taken in their order."""
+    names = [column.name for column in encoder.used]
+    nameless = all(name == f"x{i}" for i, name in enumerate(table.names))
+    if nameless and len(table.names) == len(names) and set(names) - set(table.names):
+        columns = dict(zip(names, table.columns.values(), strict=True))
+        return Table(columns, table.source)
+    return table
+
+
+def _identifiers(model: Opened, rows: Rows) -> dict[str, np.ndarray]:
+    """The column that names rows, where there is one."""
+    name = model.document.get("id")
+    if name is None or rows.table is None:
+        return {}
+    return {name: rows.table.column(name)}
+
+
+def _deliver(columns: dict[str, np.ndarray], out: Path | None, what: str, quiet: bool) -> None:
+    if out is None:
+        sys.stdout.write(format_csv(columns))
+        return
+    try:
+        write_table(out, columns)
+    except OSError as error:
+        raise InputError(f"cannot write to {out} ({error.strerror})") from error
+    if not quiet:
+        n = len(next(iter(columns.values())))
+        print(f"{n:,} rows of {what} are in {out}.", file=sys.stderr)
+
+
+def _tell_unseen(model: Opened, rows: Rows, quiet: bool) -> None:
+    """Say which categories the model has no column for."""
+    if rows.table is None or quiet:
+        return
+    for name, count in model.encoder.unseen(rows.table).items():
+        print(
+            f"note: {count:,} values of {name!r} were rare or unknown in training; "
+            "they count as none of its categories",
+            file=sys.stderr,
+        )
+
+
+def write_coordinates(
+    path: Path, data: str, out: Path | None, *, split: str, data_dir: Path | None, quiet: bool
+) -> None:
+    """Coordinates as columns phi1 … phiK, behind the column that names rows."""
+    model = open_model(path)
+    rows = read_rows(model, data, split, data_dir)
+    _tell_unseen(model, rows, quiet)
+    phi = model.estimator.transform(rows.x)
+    names = model.estimator.get_feature_names_out()
+    columns = {str(name): phi[:, k] for k, name in enumerate(names)}
+    _deliver(_identifiers(model, rows) | columns, out, "coordinates", quiet)
+
+
+def write_predictions(
+    path: Path, data: str, out: Path | None, *, split: str, data_dir: Path | None, quiet: bool
+) -> None:
+    """The most probable class of each row and the probability of every class."""
+    model = open_model(path)
+    classifier = model.classifier()
+    rows = read_rows(model, data, split, data_dir)
+    _tell_unseen(model, rows, quiet)
+    probabilities = classifier.predict_proba(rows.x)
+    labels = np.array(model.class_names, dtype=object)[probabilities.argmax(axis=1)]
+    columns = {"prediction": labels} | {
+        f"p({name})": probabilities[:, c] for c, name in enumerate(model.class_names)
+    }
+    _deliver(_identifiers(model, rows) | columns, out, "predictions", quiet)
+
+
+def show_scores(
+    path: Path,
+    data: str,
+    *,
+    target: str | None,
+    split: str,
+    data_dir: Path | None,
+    as_json: bool,
+) -> None:
+    """Scores and Gram errors on rows with known labels."""
+    model = open_model(path)
+    classifier = model.classifier()
+    rows = read_rows(model, data, split, data_dir)
+    labels, labeled = _known_labels(model, rows, target or model.document["target"])
+    part = Split(rows.x[labeled], labels[labeled])
+    result = classification_scores(classifier, part) | classifier.gram_errors(rows.x)
+    result = {"n_rows": len(part)} | result
+    if as_json:
+        print(json.dumps(result))
+        return
+    table = RichTable("score", escape(data))
+    for name, value in result.items():
+        shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
+        table.add_row(name, "–" if value is None or value != value else shown)
+    Console().print(table)
+
+
+def _known_labels(model: Opened, rows: Rows, target: str | None) -> tuple[np.ndarray, np.ndarray]:
+    """Class indices of the rows, and which rows have one."""
+    if rows.table is None:
+        labels = np.asarray(rows.labels)
+        return labels, np.arange(len(labels))
+    if target is None:
+        raise InputError("say which column holds the truth with --target")
+    texts = label_texts(rows.table, target)
+    index = {name: c for c, name in enumerate(model.class_names)}
+    unknown = sorted({text for text in texts if text and text not in index})
+    if unknown:
+        raise InputError(
+            f"column {target!r} has classes the model does not know: {', '.join(unknown[:5])}"
+        )
+    labeled = np.flatnonzero(texts != "")
+    if not len(labeled):
+        raise InputError(f"column {target!r} is empty: there is nothing to compare with")
+    return np.array([index.get(text, -1) for text in texts], dtype=np.int32), labeled
+
+
+def show_model(path: Path, *, as_json: bool) -> None:
+    """What a model is, in a few lines."""
+    model = open_model(path)
+    document = model.document
+    if as_json:
+        print(json.dumps(document))
+        return
+    console = Console()
+    console.print(f"[bold]{document['estimator']}[/bold] fitted on {escape(document['dataset'])}")
+    if document["target"]:
+        console.print(f"predicts {escape(document['target'])}: {_shortened(model.class_names)}")
+    console.print(f"{document['n_features']} features:")
+    for line in model.encoder.describe()[:20]:
+        console.print(f"  {escape(line)}", style="dim")
+    if len(model.encoder.columns) > 20:
+        console.print(f"  … and {len(model.encoder.columns) - 20} more columns", style="dim")
+    settings = RichTable("setting", "value")
+    for name, value in document["settings"].items():
+        settings.add_row(name, escape(str(value)))
+    settings.add_row("seed", str(document["seed"]))
+    console.print(settings)
+    energies = ", ".join(f"{energy:.3g}" for energy in document["energies"])
+    console.print(f"energies of the {len(document['energies'])} maps: {energies}")
+    console.print(f"Gram error ‖C − I‖² on its training rows: {document['gram_error']:.4f}")
+    versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
+    console.print(f"written with {escape(versions)}", style="dim")
+
+
+def _shortened(names: list[str]) -> str:
+    more = f", … ({len(names)} classes)" if len(names) > 10 else ""
+    return escape(", ".join(names[:10]) + more)

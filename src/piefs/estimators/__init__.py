@@ -1,0 +1,7 @@
+"""scikit-learn estimators. Flat keywords in, arrays out; `model_` is the pytree for use in JAX."""
+
+from piefs.estimators.classifier import PIEFSClassifier
+from piefs.estimators.files import load
+from piefs.estimators.transformer import PIEFSTransformer
+
+__all__ = ["PIEFSClassifier", "PIEFSTransformer", "load"]

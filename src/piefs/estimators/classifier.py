@@ -1,0 +1,162 @@
+"""The classifier: coordinates with a linear readout."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy.special import log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from piefs.errors import InputError
+from piefs.estimators.base import PARAMETERS, BasePIEFS, extends_keywords
+
+
+@extends_keywords
+class PIEFSClassifier(ClassifierMixin, BasePIEFS):
+    __doc__ = f"""Classifier on K ordered, nearly orthonormal, smooth, label-aware coordinates.
+    {PARAMETERS}
+    classes_ : ndarray of shape (n_classes,)
+        The class labels, in the order of the readout's outputs.
+
+    Notes
+    -----
+    `class_weight` (a dict, "balanced" or None) weighs the classes in the readout's loss.
+
+    Examples
+    --------
+    >>> from piefs import PIEFSClassifier
+    >>> from sklearn.datasets import make_moons
+    >>> X, y = make_moons(300, noise=0.1, random_state=0)
+    >>> model = PIEFSClassifier(n_components=4, preset="fast", random_state=0).fit(X, y)
+    >>> model.transform(X).shape
+    (300, 4)
+    """
+
+    classes_: np.ndarray
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        class_weight: dict | str | None = None,
+        **keywords: Any,
+    ) -> None:
+        super().__init__(n_components, **keywords)
+        self.class_weight = class_weight
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_unlabeled: Any = None,
+        validation_data: tuple[Any, Any] | None = None,
+    ) -> PIEFSClassifier:
+        """Learn coordinates and readout from labelled rows.
+
+        Parameters
+        ----------
+        X, y
+            Training rows and their class labels, of any type.
+        sample_weight
+            Weights of the rows in all three losses.
+        X_unlabeled
+            Further rows without labels; they count for orthogonality and smoothness.
+        validation_data
+            Rows and labels to score while training, and for early stopping.
+        """
+        X, y = validate_data(self, X, y, dtype="numeric")
+        self.classes_, labels = encode_labels(y)
+        if validation_data is not None:
+            held_y = column_or_1d(validation_data[1])
+            validation_data = (
+                self._checked(validation_data[0]),
+                label_indices(self.classes_, held_y),
+            )
+        self._fit(
+            np.asarray(X),
+            labels,
+            n_classes=len(self.classes_),
+            class_weight=_by_index(self.class_weight, self.classes_),
+            sample_weight=sample_weight,
+            X_unlabeled=X_unlabeled,
+            validation_data=validation_data,
+        )
+        return self
+
+    def _scorer(self, labels: np.ndarray) -> ValidationScore:
+        return ValidationScore(labels)
+
+    def _logits(self, X: Any) -> np.ndarray:
+        check_is_fitted(self)
+        phi = self._coordinates(X)
+        with jax.enable_x64(self._dtype == np.float64):
+            return np.asarray(self.model_.readout(jnp.asarray(phi)), dtype=np.float64)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Logits (n, n_classes); for two classes the margin logit₁ − logit₀, shape (n,)."""
+        logits = self._logits(X)
+        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Class probabilities, shape (n, n_classes), in the order of `classes_`."""
+        return softmax(self._logits(X), axis=1)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of the class probabilities."""
+        return log_softmax(self._logits(X), axis=1)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row."""
+        winners = np.argmax(self._logits(X), axis=1)
+        return self.classes_[winners]
+
+
+def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in sorted order, and each label as an index into them."""
+    check_classification_targets(y)
+    classes, labels = np.unique(np.asarray(y), return_inverse=True)
+    if len(classes) < 2:
+        raise InputError(f"y has only one class, {classes[0]!r}; two are needed to classify")
+    return classes, labels.astype(np.int32)
+
+
+def label_indices(classes: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Labels as indices into known classes."""
+    unknown = np.setdiff1d(y, classes)
+    if len(unknown):
+        raise InputError(f"validation_data has labels that y has not: {unknown[:3].tolist()}")
+    return np.searchsorted(classes, y).astype(np.int32)
+
+
+def _by_index(class_weight: Any, classes: np.ndarray) -> Any:
+    """A dict of class weights with indices for keys, as the labels are."""
+    if not isinstance(class_weight, dict):
+        return class_weight
+    known = {label: index for index, label in enumerate(classes.tolist())}
+    unknown = [label for label in class_weight if label not in known]
+    if unknown:
+        raise InputError(f"class_weight names classes that y has not: {unknown[:3]}")
+    return {known[label]: weight for label, weight in class_weight.items()}
+
+
+class ValidationScore:
+    """Accuracy and log loss of logits against class indices."""
+
+    def __init__(self, labels: np.ndarray) -> None:
+        self.labels = labels
+
+    def __call__(self, logits: np.ndarray) -> dict[str, float]:
+        """The two scores, under the names they have in a history."""
+        log_p = log_softmax(logits.astype(np.float64), axis=1)
+        picked = log_p[np.arange(len(self.labels)), self.labels]
+        return {
+            "validation_accuracy": float(np.mean(logits.argmax(axis=1) == self.labels)),
+            "validation_loss": float(-picked.mean()),
+        }

@@ -1,0 +1,140 @@
+"""Fitted estimators as model folders, and back.
+
+A folder holds arrays and a JSON document; from the document's settings the shapes of all arrays
+follow, and the weights must fit them exactly. Nothing in a folder is ever executed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from piefs.errors import InputError
+from piefs.estimators.base import BasePIEFS
+from piefs.estimators.classifier import PIEFSClassifier
+from piefs.estimators.settings import check, train_config
+from piefs.estimators.transformer import PIEFSTransformer
+from piefs.io.models import ModelFileError, flatten, read_model, unflatten, write_model
+from piefs.losses import init_readout
+from piefs.maps import init_map, stack
+from piefs.metrics import init_metric
+from piefs.model import Model
+
+ESTIMATORS: dict[str, type[BasePIEFS]] = {
+    "PIEFSClassifier": PIEFSClassifier,
+    "PIEFSTransformer": PIEFSTransformer,
+}
+LABEL_TYPES = {"b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str, "O": object}
+
+
+def save(estimator: BasePIEFS, folder: Path, extra: dict[str, Any] | None = None) -> None:
+    """Write a fitted estimator; `extra` goes into the document under its own keys."""
+    if not hasattr(estimator, "model_"):
+        raise InputError("this estimator is not fitted yet: call fit before save")
+    if not isinstance(estimator.config_.metric, str):
+        raise InputError("a model with a metric of your own cannot be saved: it has no name")
+    arrays = flatten(estimator.model_) | {
+        "center64": estimator.center_,
+        "scale64": estimator.scale_,
+    }
+    write_model(folder, arrays, _document(estimator) | (extra or {}))
+
+
+def _document(estimator: BasePIEFS) -> dict[str, Any]:
+    names = getattr(estimator, "feature_names_in_", None)
+    classes = getattr(estimator, "classes_", None)
+    return {
+        "estimator": type(estimator).__name__,
+        "settings": estimator.settings_,
+        "standardize": bool(estimator.standardize),
+        "seed": estimator.seed_,
+        "n_features": estimator.n_features_in_,
+        "feature_names": None if names is None else [str(name) for name in names],
+        "n_outputs": int(estimator.model_.readout.bias.shape[0]),
+        "classes": None
+        if classes is None
+        else {"kind": classes.dtype.kind, "labels": classes.tolist()},
+        "gram_error": estimator.gram_error_,
+        "energies": estimator.energies_.tolist(),
+        "log_scale_ranges": estimator.log_scale_ranges_.tolist(),
+        "steps": estimator.steps_.tolist(),
+    }
+
+
+def load(folder: str | Path) -> PIEFSClassifier | PIEFSTransformer:
+    """The fitted estimator of a model folder.
+
+    It predicts and transforms as the one that was saved; the training rows' coordinates and the
+    history are not kept.
+    """
+    return load_with_document(Path(folder))[0]
+
+
+def load_with_document(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """The fitted estimator and the whole document of a model folder."""
+    arrays, document = read_model(folder)
+    try:
+        return _rebuild(arrays, document), document
+    except ModelFileError as error:
+        raise ModelFileError(f"{folder}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFileError(f"{folder}: model.json is damaged ({error!r})") from error
+
+
+def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
+    if document["estimator"] not in ESTIMATORS:
+        raise ModelFileError(f"unknown estimator {document['estimator']!r}")
+    settings = dict(document["settings"])
+    weighting = settings["weighting"]
+    estimator: Any = ESTIMATORS[document["estimator"]](
+        **_keywords(settings), standardize=document["standardize"], random_state=document["seed"]
+    )
+    if weighting not in ("exponential", "rational", "polynomial", "static"):
+        settings["weighting"] = "static"  # an object's repr: it mattered in training only
+    check(settings)
+    estimator.settings_ = dict(document["settings"])
+    estimator.seed_ = int(document["seed"])
+    estimator.config_ = train_config(settings, seed=estimator.seed_)
+    estimator._dtype = np.dtype(settings["dtype"])
+    estimator.n_features_in_ = int(document["n_features"])
+    if document["feature_names"] is not None:
+        estimator.feature_names_in_ = np.array(document["feature_names"], dtype=object)
+    estimator.center_, estimator.scale_ = arrays.pop("center64"), arrays.pop("scale64")
+    with jax.enable_x64(estimator._dtype == np.float64):
+        like = jax.eval_shape(lambda: _skeleton(estimator, int(document["n_outputs"])))
+        estimator.model_ = unflatten(like, arrays)
+    estimator.gram_error_ = float(document["gram_error"])
+    estimator.energies_ = np.array(document["energies"], dtype=float)
+    estimator.log_scale_ranges_ = np.array(document["log_scale_ranges"], dtype=float)
+    estimator.steps_ = np.array(document["steps"], dtype=int)
+    estimator.n_iter_ = int(estimator.steps_.sum())
+    if document["classes"] is not None:
+        kind, labels = document["classes"]["kind"], document["classes"]["labels"]
+        estimator.classes_ = np.array(labels, dtype=LABEL_TYPES[kind])
+        if estimator.classes_.shape != (int(document["n_outputs"]),):
+            raise ModelFileError("the classes do not fit the readout")
+    return estimator
+
+
+def _keywords(settings: dict[str, Any]) -> dict[str, Any]:
+    """Constructor keywords that say what the settings say."""
+    plain = {name: value for name, value in settings.items() if name != "weighting"}
+    return plain | {"preset": "paper"}
+
+
+def _skeleton(estimator: BasePIEFS, n_outputs: int) -> Model:
+    """A model with the shapes that the settings imply."""
+    config, d, dtype = estimator.config_, estimator.n_features_in_, estimator._dtype
+    key = jax.random.key(0)
+    one = init_map(key, d, config.hidden, config.activation, dtype)
+    return Model(
+        jnp.zeros(d, dtype),
+        jnp.ones(d, dtype),
+        stack([one] * config.n_components),
+        init_metric(config.metric, key, d, config.metric_hidden, dtype),
+        init_readout(n_outputs, config.n_components, dtype),
+    )

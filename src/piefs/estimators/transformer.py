@@ -1,0 +1,66 @@
+"""The transformer: coordinates without a classifier, with or without labels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import validate_data
+
+from piefs.errors import InputError
+from piefs.estimators.base import PARAMETERS, BasePIEFS, extends_keywords
+from piefs.estimators.classifier import ValidationScore, encode_labels
+
+
+@extends_keywords
+class PIEFSTransformer(BasePIEFS):
+    __doc__ = f"""Orthonormal, smooth coordinates, shaped by labels where there are any.
+    {PARAMETERS}
+    Notes
+    -----
+    `supervised` decides whether `y` is used: True asks for it, False ignores it, and None (the
+    default) uses it where it is given and holds classes. Without labels the weights are static,
+    w_orth = w_mde = 1 (App. C of the paper).
+
+    Examples
+    --------
+    >>> from piefs import PIEFSTransformer
+    >>> from sklearn.datasets import load_iris
+    >>> X, y = load_iris(return_X_y=True)
+    >>> PIEFSTransformer(n_components=3, preset="fast", random_state=0).fit_transform(X).shape
+    (150, 3)
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        supervised: bool | None = None,
+        **keywords: Any,
+    ) -> None:
+        super().__init__(n_components, **keywords)
+        self.supervised = supervised
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PIEFSTransformer:
+        """Learn coordinates from rows, and from their labels as `supervised` says."""
+        if self.supervised and y is None:
+            raise InputError("supervised=True needs labels: call fit(X, y)")
+        if self.supervised is not False and y is not None:
+            X, y = validate_data(self, X, y, dtype="numeric")
+        else:
+            X, y = validate_data(self, X, dtype="numeric"), None
+        labels, n_classes = None, 0
+        if y is not None and (self.supervised or holds_classes(y)):
+            classes, labels = encode_labels(y)
+            n_classes = len(classes)
+        self._fit(np.asarray(X), labels, n_classes=n_classes, sample_weight=sample_weight)
+        return self
+
+    def _scorer(self, labels: np.ndarray) -> ValidationScore:
+        return ValidationScore(labels)
+
+
+def holds_classes(y: np.ndarray) -> bool:
+    """Whether y looks like at least two classes rather than numbers."""
+    return type_of_target(y) in ("binary", "multiclass") and len(np.unique(y)) > 1

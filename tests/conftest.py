@@ -1,8 +1,17 @@
 """Fixtures shared by the tests of all modules."""
 
+import os
 from collections.abc import Callable, Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
+
+# Compiling takes most of the time of a small test; processes and test workers share their results.
+# Set before JAX is imported, and in the environment, so that commands under test see it too.
+os.environ.setdefault(
+    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "xla")
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
 
 import jax
 import jax.numpy as jnp

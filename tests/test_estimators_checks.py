@@ -29,7 +29,11 @@ def expected_failures(estimator):
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
-    [PIEFSClassifier(**SMALL), PIEFSTransformer(**SMALL), PIEFSTransformer(**SMALL, supervised=False)],
+    [
+        PIEFSClassifier(**SMALL),
+        PIEFSTransformer(**SMALL),
+        PIEFSTransformer(**SMALL, supervised=False),
+    ],
     expected_failed_checks=expected_failures,
 )
 def test_scikit_learn_check(estimator, check):

@@ -71,6 +71,8 @@ def test_dates_are_days_since_1970_in_utc():
 def test_numbers_are_read_as_booleans_only_where_they_are_0_and_1_and_never_as_dates():
     assert parse(np.array([0.0, 1, 2, np.nan]), "boolean")[1].tolist() == [0, 0, 1, 0]
     assert parse(np.array([0.0, np.nan]), "date")[1].tolist() == [1, 0]
+    for kind in ("boolean", "date"):
+        assert parse(text("7", "8"), kind)[1].all()
     np.testing.assert_array_equal(parse(text("Y", "0", "no"), "boolean")[0], [1, 0, 0])
 
 

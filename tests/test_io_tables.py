@@ -57,6 +57,10 @@ def test_blank_lines_are_skipped_and_byte_order_marks_are_no_part_of_a_name(tmp_
     assert table.place(1) == "line 6"
 
 
+def test_a_line_of_empty_cells_is_a_row(tmp_path):
+    assert cells(read_table(write(tmp_path, "a,b\n1,2\n,\n"))) == {"a": ["1", ""], "b": ["2", ""]}
+
+
 def test_lines_may_end_as_on_any_system(tmp_path):
     for end in ("\n", "\r\n", "\r"):
         path = write(tmp_path, end.join(["a,b", "1,2", "3,4"]))
@@ -144,6 +148,8 @@ def test_npz_matrices_become_numbered_columns_and_vectors_keep_their_names(tmp_p
     assert table.column("t").tolist() == ["u", "v", ""]
     assert table.column("when").tolist() == ["2024-01-31", "", "2024-02-01"]
     assert table.place(1) == "row 2"
+    np.savez(path, x=x[:, :1], z=x)
+    assert read_table(path).names == ("x0", "z0", "z1")
 
 
 def test_npy_is_a_matrix_of_numbers(tmp_path):
@@ -204,7 +210,7 @@ def test_an_unknown_column_is_answered_with_its_likeness_and_all_names():
     with pytest.raises(InputError, match=r"people.csv has no column 'age'.*'Age'.*Age, height"):
         table.column("age")
     many = Table({f"x{i}": np.arange(3) for i in range(784)})
-    with pytest.raises(InputError, match=r"x19 and 764 more$"):
+    with pytest.raises(InputError, match=r"'target'; its columns are x0, .* x19 and 764 more$"):
         many.column("target")
 
 
@@ -252,6 +258,7 @@ def test_what_is_written_reads_back_the_same(tmp_path, suffix):
             values.tolist() if suffix.lower() == ".npz" else list(map(str, values))
         )
     np.testing.assert_array_equal(table.column("f").astype(float), COLUMNS["f"])
+    assert (b"file\tf" in path.read_bytes()) == (suffix == ".tsv")
 
 
 def test_parquet_reads_back_what_was_written(tmp_path):

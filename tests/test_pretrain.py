@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier
 from piefs.estimators.base import probe_cross_entropy
-from piefs.errors import InputError
 from piefs.maps import coordinates, init_map, stack
 from piefs.pretrain import (
     distill,

@@ -1,6 +1,5 @@
 """What the README tells people to type works as written."""
 
-import os
 import re
 import shlex
 import subprocess
@@ -61,4 +60,4 @@ def test_every_module_is_on_the_map():
 def test_pictures_exist():
     for path in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README):
         assert (ROOT / path).is_file()
-        assert os.path.getsize(ROOT / path) > 10_000
+        assert (ROOT / path).stat().st_size > 10_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
@@ -364,6 +365,12 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         check_is_fitted(self)
         with jax.enable_x64(self._dtype == np.float64):
             return coordinates_of(self.model_.maps, self._standardized(self._checked(X)))
+
+    def to_jax(self) -> Callable[[Array], Array]:
+        """The feature map x ↦ Φ(x), (n, d) → (n, K), as a pure function for jit, grad and vmap."""
+        check_is_fitted(self)
+        model = self.model_
+        return lambda x: model.coordinates(x)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names phi1 … phiK."""

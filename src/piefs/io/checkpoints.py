@@ -115,7 +115,7 @@ def _arrays(state: TrainState) -> dict[str, np.ndarray]:
     tree: dict[str, Any] = {"params": state.params, "opt_state": state.opt_state}
     if state.frozen:
         tree["frozen"] = stack(state.frozen)
-    return {name: np.ascontiguousarray(array) for name, array in flatten(tree).items()}
+    return {name: np.asarray(array, order="C") for name, array in flatten(tree).items()}
 
 
 def _rebuild(
@@ -173,7 +173,7 @@ def arrays_digest(arrays: dict[str, np.ndarray]) -> str:
     """A checksum over names, shapes and bytes."""
     checksum = hashlib.sha256()
     for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
+        array = np.asarray(arrays[name], order="C")
         checksum.update(f"{name}{array.dtype}{array.shape}".encode())
         checksum.update(array.data)
     return checksum.hexdigest()

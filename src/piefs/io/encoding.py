@@ -47,8 +47,6 @@ def _boolean(cell: str) -> float:
 
 
 def _date(cell: str) -> float:
-    if cell[4:5] not in ("-", "/"):
-        raise ValueError
     moment = datetime.fromisoformat(cell.replace("/", "-"))
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) / timedelta(days=1)
 

@@ -60,7 +60,7 @@ def _name(path: tuple) -> str:
 
 def write_model(folder: Path, arrays: dict[str, np.ndarray], document: dict[str, Any]) -> None:
     """Write a model folder; the document is written last, and names the weights it goes with."""
-    content = safetensors.numpy.save({k: np.ascontiguousarray(v) for k, v in arrays.items()})
+    content = safetensors.numpy.save({k: np.asarray(v, order="C") for k, v in arrays.items()})
     header = {
         "format_version": FORMAT_VERSION,
         "weights_sha256": hashlib.sha256(content).hexdigest(),

@@ -7,7 +7,6 @@ is wrong with a file becomes one line that names the file and says what to do. N
 from __future__ import annotations
 
 import csv
-import datetime
 import difflib
 import io
 import re
@@ -122,7 +121,7 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, bytes):
         return value.decode(errors="replace").strip()
-    return value.isoformat() if isinstance(value, datetime.date) else str(value).strip()
+    return str(value).strip()
 
 
 def read_table(path: Path) -> Table:
@@ -216,7 +215,7 @@ def _header(record: list[str], path: Path) -> list[str]:
     names = [" ".join(name.split()) for name in record]
     if not any(names):
         raise InputError(f"{path} has no column names; give a file with a table")
-    if not names[0] and len(names) > 1:
+    if not names[0]:
         names[0] = "index"  # pandas leaves the name of its index empty
     if "" in names:
         raise InputError(

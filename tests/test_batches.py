@@ -169,11 +169,16 @@ def test_finished_map_has_nothing_left_to_feed(samples, frozen):
 
 @pytest.mark.parametrize("shape", [(1, 1), (256, 784), (2048, 784), (10**6, 1000)])
 def test_chunks_stay_within_their_bounds(shape):
-    length = chunk_length(*shape, itemsize=4)
+    length = chunk_length(*shape, itemsize=4, interval=10**6 + 3)
     assert 1 <= length <= CHUNK_STEPS
     assert length == 1 or length * shape[0] * shape[1] * 4 <= CHUNK_BYTES
     room_for_more = (length + 1) * shape[0] * shape[1] * 4 <= CHUNK_BYTES
     assert length == CHUNK_STEPS or not room_for_more
+
+
+@pytest.mark.parametrize("interval", [250, 100, 60, 1])
+def test_intervals_of_steps_end_where_chunks_do(interval):
+    assert interval % chunk_length(2048, 512, 4, interval) == 0
 
 
 # --- prefetching -------------------------------------------------------------------------------

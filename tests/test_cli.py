@@ -52,7 +52,7 @@ def messy(tmp_path_factory):
     write_messy(folder / "new.csv", 50, COLUMNS[::-1], 1)
     done = piefs(
         *("fit", "train.csv", "--target", "churn", "--id", "customer", "--missing", "impute"),
-        *("-k", "4", "--steps", "150", "--batch-size", "128", "--out", "run"),
+        *("-k", "4", "--steps", "400", "--batch-size", "128", "--out", "run"),
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
@@ -187,7 +187,7 @@ FIT = ["fit", "good.csv", "--target", "y"]
         (["fit", "good.csv"], "--target"),
         (["fit", "good.csv", "--target", "z"], "z"),
         ([*FIT, "--drop", "z"], "z"),
-        (["fit", "oneclass.csv", "--target", "y"], "one class"),
+        (["fit", "oneclass.csv", "--target", "y"], "two classes"),
         (["fit", "gaps.csv", "--target", "y"], "--missing impute"),
         (["fit", "inf.csv", "--target", "y"], "--missing impute"),
         (["fit", "constant.csv", "--target", "y"], "no usable feature"),

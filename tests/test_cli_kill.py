@@ -33,16 +33,19 @@ def test_twenty_kills_at_random_moments_do_not_change_a_byte(tmp_path):
     undisturbed = finish(tmp_path / "whole")
     seconds = time.monotonic() - begun
     moments = random.Random(0)
-    folder, n_kills = tmp_path / "killed", 0
+    n_kills, n_runs = 0, 0
     while n_kills < 20:
-        process = start(folder)
+        assert n_runs < 40, "runs end before they can be killed"
+        folder = tmp_path / f"killed{n_runs}"
+        process, begun = start(folder), time.monotonic()
         try:
-            process.wait(timeout=moments.uniform(0.3, 1.0) * seconds)
+            process.communicate(timeout=moments.uniform(0.2, 1.0) * seconds)
+            seconds = time.monotonic() - begun  # the machine has become faster: kill earlier
         except subprocess.TimeoutExpired:
             n_kills += 1
-        process.kill()
-        process.communicate()
+            process.kill()
+            process.communicate()
         if (folder / "metrics.json").exists():  # it got to the end: the next kills hit a new run
             assert (folder / "model" / "weights.safetensors").read_bytes() == undisturbed
-            folder = tmp_path / f"killed{n_kills}"
-    assert finish(folder) == undisturbed
+            n_runs += 1
+    assert finish(tmp_path / f"killed{n_runs}") == undisturbed

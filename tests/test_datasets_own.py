@@ -169,11 +169,14 @@ def test_many_integers_are_a_number_to_predict_unless_they_repeat_often(load):
     with pytest.raises(InputError, match=r"101 distinct values in 303 rows.*only classification"):
         load(columns(303, y=np.resize(values, 303)))
     assert len(load(columns(606, y=np.resize(values, 606))).dataset.class_names) == 101
+    assert len(load(columns(12, y=np.resize(values[:4], 12))).dataset.class_names) == 4
 
 
 def test_nine_rows_are_too_few_and_ten_are_enough(load):
     with pytest.raises(InputError, match="too few rows with a value in 'y': 9"):
         load(columns(9))
+    with pytest.raises(InputError, match="too few rows: 9"):
+        load(columns(9), target=None, task="unsupervised")
     assert [len(part) for part in load(columns(10)).dataset.splits.values()] == [6, 2, 2]
 
 

@@ -101,6 +101,7 @@ def test_numbers_in_a_binary_file_find_their_text_categories():
     np.testing.assert_array_equal(
         encoder.transform(table(c=np.array([1.0, np.nan, 2.0]))), [[1, 0, 0], [0, 0, 0], [0, 1, 0]]
     )
+    np.testing.assert_array_equal(encoder.transform(table(c=np.array([2]))), [[0, 1, 0]])
 
 
 LETTERS = [chr(ord("a") + i % 26) * (1 + i // 26) for i in range(40)]
@@ -123,6 +124,9 @@ LETTERS = [chr(ord("a") + i % 26) * (1 + i // 26) for i in range(40)]
         ("row", np.arange(0, 20, 2), ""),
         ("row", np.arange(10)[::-1], ""),
         ("row", np.arange(10) + 0.5, ""),
+        ("row", np.arange(2), ""),
+        ("row", np.array([1e308, -1e308, 5]), ""),
+        ("day", text("2024-01-30", "2024-01-31", "2024-02-01"), ""),
         *(
             (name, np.array([4, 9, 2]), "identifier")
             for name in ("id", "Index", "user_id", "userId")
@@ -229,6 +233,11 @@ def test_a_cell_of_another_kind_is_refused_with_its_place(tmp_path, trained, cel
     path.write_text(f"a\n{trained[0]}\n{cell}\n")
     with pytest.raises(InputError, match=f"new.csv: column 'a' .* {noun}, but line 3 has '{cell}'"):
         encoder.transform(read_table(path))
+
+
+def test_a_long_cell_is_shown_in_part():
+    with pytest.raises(InputError, match=f"has '{'x' * 40}…'"):
+        TableEncoder.fit(table(a=NUMBERS)).transform(table(a=text("x" * 1000)))
 
 
 def test_a_slip_among_many_numbers_is_an_error_not_a_category():
@@ -354,8 +363,8 @@ def _replaced(place, value):
         (["columns", 3, "categories"], ["b", "a"]),
         (["columns", 3, "categories"], ["a", "a"]),
         (["columns", 3, "categories"], ["a", 7]),
+        (["columns", 3, "categories"], [1, 2]),
         (["columns", 3, "categories"], ["a", ["b"]]),
-        (["columns", 3, "categories"], [f"c{i:03}" for i in range(21)]),
         (["columns", 3, "n_categories"], 1),
         (["columns", 4, "reason"], ""),
         (["columns", 4, "reason"], "{name.__class__}"),
@@ -365,6 +374,15 @@ def _replaced(place, value):
 def test_a_document_that_cannot_be_right_is_refused(place, value):
     with pytest.raises(ModelFileError, match="table encoding is damaged"):
         TableEncoder.from_document(_replaced(place, value))
+
+
+def test_more_columns_than_a_category_can_have_are_refused():
+    document = _replaced(["columns", 3, "n_categories"], 1000)
+    names = document["columns"][3]["categories"] = [f"c{i:02}" for i in range(20)]
+    assert TableEncoder.from_document(document).columns[3].categories == tuple(names)
+    names.append("c20")
+    with pytest.raises(ModelFileError):
+        TableEncoder.from_document(document)
 
 
 @pytest.mark.parametrize("document", [None, [], "encoder", {}])

@@ -11,20 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from sklearn.metrics import log_loss
 
+from piefs import losses
 from piefs.gradients import GradientField
-from piefs.losses import (
-    Readout,
-    active_identity,
-    cross_entropy,
-    dirichlet_form,
-    expectation,
-    gram,
-    gram_error,
-    init_readout,
-    modified_dirichlet_energy,
-    modified_dirichlet_form,
-    unbiased_gram_error,
-)
+from piefs.losses import Readout, active_identity, init_readout
 from piefs.maps import ScalarMap
 from piefs.metrics import Diag, Off, RotatedDiag
 from piefs.networks import MLP
@@ -33,6 +22,16 @@ from piefs.rotations import ROTATIONS
 pytestmark = pytest.mark.usefixtures("float64")
 
 N = 7
+
+# As training uses them, compiled whole; operation by operation they would compile far longer.
+expectation = jax.jit(losses.expectation)
+gram = jax.jit(losses.gram)
+gram_error = jax.jit(losses.gram_error)
+unbiased_gram_error = jax.jit(losses.unbiased_gram_error)
+dirichlet_form = jax.jit(losses.dirichlet_form)
+modified_dirichlet_form = jax.jit(losses.modified_dirichlet_form)
+modified_dirichlet_energy = jax.jit(losses.modified_dirichlet_energy)
+cross_entropy = jax.jit(losses.cross_entropy)
 
 
 def field(rng, d=5, h=3):
@@ -84,7 +83,7 @@ def test_gram_error_over_the_active_block_equals_that_of_the_submatrix(k, rng):
     phi = np.where(np.arange(5) < k, rng.normal(size=(N, 5)), 0.0)
     c = phi.T @ phi / N
     naive = sum((c[a, b] - (a == b)) ** 2 for a in range(k) for b in range(k))
-    traced = jax.jit(gram_error)(jnp.asarray(c), k)
+    traced = gram_error(jnp.asarray(c), k)
     np.testing.assert_allclose(traced, naive, rtol=1e-12)
 
 
@@ -221,12 +220,8 @@ def test_modified_energy_is_the_modified_form_on_the_diagonal(name, rng, network
         jnp.asarray(rng.uniform(size=N)),
     )
 
-    @jax.jit
-    def both(metric):
-        form = modified_dirichlet_form(metric, x, f, f, weight)
-        return form, modified_dirichlet_energy(metric, x, f, weight)
-
-    form, energy = both(metrics[name])
+    form = modified_dirichlet_form(metrics[name], x, f, f, weight)
+    energy = modified_dirichlet_energy(metrics[name], x, f, weight)
     np.testing.assert_allclose(form, energy, rtol=1e-12)
     assert not np.isclose(energy, dirichlet_form(f, f, weight), rtol=1e-2)
 
@@ -291,7 +286,7 @@ def test_rows_of_label_weight_zero_count_neither_in_loss_nor_gradient(rng):
     logits, labels = rng.normal(size=(N, 3)), rng.integers(0, 3, N)
     weight = np.ones(N)
     weight[2:4] = 0
-    loss_and_gradient = jax.value_and_grad(cross_entropy)
+    loss_and_gradient = jax.jit(jax.value_and_grad(cross_entropy))
     loss, gradient = loss_and_gradient(jnp.asarray(logits), jnp.asarray(labels), weight)
     kept = weight > 0
     np.testing.assert_allclose(loss, cross_entropy(logits[kept], labels[kept]), rtol=1e-12)
@@ -304,7 +299,7 @@ def test_rows_of_label_weight_zero_count_neither_in_loss_nor_gradient(rng):
 def test_batch_without_labels_costs_nothing_and_moves_nothing(rng):
     logits = jnp.asarray(rng.normal(size=(N, 3)), jnp.float32)
     labels, weight = jnp.zeros(N, int), jnp.zeros(N, jnp.float32)
-    loss, gradient = jax.value_and_grad(cross_entropy)(logits, labels, weight)
+    loss, gradient = jax.jit(jax.value_and_grad(cross_entropy))(logits, labels, weight)
     assert float(loss) == 0
     np.testing.assert_array_equal(gradient, np.zeros((N, 3)))
 
@@ -313,7 +308,7 @@ def test_readout_columns_of_inactive_coordinates_get_no_gradient(rng):
     readout = Readout(jnp.asarray(rng.normal(size=(3, 5))), jnp.zeros(3))
     phi = jnp.asarray(np.where(np.arange(5) < 2, rng.normal(size=(N, 5)), 0.0))
     labels = jnp.asarray(rng.integers(0, 3, N))
-    gradient = jax.grad(lambda readout: cross_entropy(readout(phi), labels))(readout)
+    gradient = jax.jit(jax.grad(lambda readout: cross_entropy(readout(phi), labels)))(readout)
     assert np.all(gradient.weights[:, 2:] == 0)
     assert np.all(gradient.weights[:, :2] != 0)
     moved = eqx.tree_at(lambda r: r.weights, readout, readout.weights.at[:, 2:].add(1.0))

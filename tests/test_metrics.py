@@ -181,10 +181,14 @@ def test_names_give_the_metrics_they_promise():
         assert made[name].rotation is rotation
 
 
-def test_hidden_widths_and_dtype_of_the_metric_networks_are_parameters():
-    metric = init_metric("trotter", jax.random.key(0), 4, (3, 3), jnp.float32)
-    assert [w.shape for w in metric.scales.scale_net.weights] == [(4, 3), (3, 3), (3, 4)]
-    assert [w.shape for w in metric.angle_net.weights] == [(4, 3), (3, 3), (3, 3)]
+def test_hidden_layers_of_the_metric_networks_are_a_parameter():
+    metric = init_metric("trotter", jax.random.key(0), 4, (4, 4))
+    assert [w.shape for w in metric.scales.scale_net.weights] == [(4, 4), (4, 4), (4, 4)]
+    assert [w.shape for w in metric.angle_net.weights] == [(4, 4), (4, 4), (4, 3)]
+
+
+def test_metric_has_the_dtype_asked_for():
+    metric = init_metric("diag", jax.random.key(0), 4, (4,), jnp.float32)
     assert {a.dtype for a in jax.tree.leaves(metric)} == {jnp.dtype("float32")}
 
 

@@ -21,7 +21,8 @@ def commands():
     return [line.split("#")[0].strip() for line in lines if line.strip()]
 
 
-def test_python_example_runs_and_scores_well(capsys):
+def test_python_example_runs_and_scores_well(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     (example,) = blocks("python")
     exec(compile(example, "README.md", "exec"), {})
     accuracy = float(capsys.readouterr().out.splitlines()[0])
@@ -36,7 +37,22 @@ def test_command_runs(command, tmp_path):
         call += ["--steps", "20"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert list(tmp_path.glob("runs/*/metrics.json"))
+    assert arguments[0] == "data" or list(tmp_path.glob("runs/*/metrics.json"))
+
+
+def test_a_table_of_ones_own_goes_the_way_the_readme_shows(tmp_path):
+    for name in ("customers.csv", "new.csv"):
+        rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(60)]
+        (tmp_path / name).write_text("\n".join(["customer,visits,calls,churn", *rows]))
+    (session,) = blocks("console")
+    for line in session.splitlines():
+        program, *arguments = shlex.split(line.removeprefix("$ "))
+        call = [sys.executable, "-c", f"from {program}.cli import main; main()", *arguments]
+        if arguments[0] == "fit":
+            call += ["--steps", "20", "-k", "2"]
+        done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "predictions.csv").read_text().startswith("customer,prediction,p(")
 
 
 def test_make_targets_exist():

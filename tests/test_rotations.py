@@ -13,7 +13,7 @@ from piefs.rotations import ROTATIONS, Rotation, rotate_pair
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-DIMENSIONS = [1, 2, 3, 4, 5, 8, 9]
+DIMENSIONS = [1, 2, 3, 4, 5, 8]
 
 
 @partial(jax.jit, static_argnames="name")
@@ -73,7 +73,7 @@ def test_trotter_and_chain_part_ways_from_four_dimensions_on(d, same, rng):
 
 
 @pytest.mark.parametrize("name", ROTATIONS)
-@given(seed=st.integers(0, 2**32 - 1), d=st.sampled_from(DIMENSIONS))
+@given(seed=st.integers(0, 2**32 - 1), d=st.sampled_from([3, 8]))
 def test_rotation_is_orthogonal_of_determinant_one(name, seed, d):
     omega = np.random.default_rng(seed).uniform(-np.pi, np.pi, d - 1)
     matrix = matrix_of(name, omega)
@@ -82,10 +82,10 @@ def test_rotation_is_orthogonal_of_determinant_one(name, seed, d):
 
 
 @pytest.mark.parametrize("name", ROTATIONS)
-@given(seed=st.integers(0, 2**32 - 1), d=st.sampled_from(DIMENSIONS))
+@given(seed=st.integers(0, 2**32 - 1), d=st.sampled_from([3, 8]))
 def test_rotation_preserves_norms(name, seed, d):
     rng = np.random.default_rng(seed)
-    omega, v = rng.uniform(-np.pi, np.pi, (6, d - 1)), rng.normal(size=(6, d))
+    omega, v = rng.uniform(-np.pi, np.pi, (4, d - 1)), rng.normal(size=(4, d))
     rotated = apply(name, omega, v)
     np.testing.assert_allclose(
         np.linalg.norm(rotated, axis=1), np.linalg.norm(v, axis=1), rtol=1e-12

@@ -309,7 +309,7 @@ def test_map_that_no_longer_improves_is_done_before_its_budget_is_spent(samples,
         assert_same_state(resumed, final)
 
 
-def test_patience_watches_the_objective_on_the_validation_rows(samples, validation):
+def test_patience_watches_the_losses_on_the_validation_rows(samples, validation):
     patient = replace(CONFIG, steps_per_component=10, patience=1)
     recorder = Recorder()
     train(samples, patient, n_outputs=2, validation=validation, callbacks=[recorder])
@@ -319,8 +319,24 @@ def test_patience_watches_the_objective_on_the_validation_rows(samples, validati
         for j, phi in enumerate(state.frozen):
             frozen[:, j] = phi(rows.x)
         batch = Batch(rows.x, frozen, rows.targets, rows.weights, rows.label_weights)
-        loss, _ = jax.jit(Objective(CONFIG.weighting))(state.params, batch, state.k)
-        assert state.history[-1]["validation_objective"] == pytest.approx(float(loss), rel=1e-4)
+        _, losses = jax.jit(Objective(CONFIG.weighting))(state.params, batch, state.k)
+        row = state.history[-1]
+        assert row["validation_gram_error"] == pytest.approx(float(losses.gram_error), rel=1e-4)
+        assert row["validation_loss_class"] == pytest.approx(float(losses.loss_class), rel=1e-4)
+        assert row["validation_loss_mde"] == pytest.approx(float(losses.loss_mde), rel=1e-4)
+
+
+def test_patience_without_validation_rows_is_refused(samples):
+    with pytest.raises(ValueError, match="validation rows"):
+        train(samples, replace(CONFIG, patience=1), n_outputs=2)
+
+
+def test_a_state_can_be_resumed_from_twice(samples):
+    recorder = Recorder()
+    train(samples, CONFIG, n_outputs=2, callbacks=[recorder])
+    first, second = (train(samples, CONFIG, n_outputs=2, state=recorder.states[1]) for _ in "ab")
+    for a, b in zip(jax.tree.leaves(first.frozen), jax.tree.leaves(second.frozen), strict=True):
+        np.testing.assert_array_equal(a, b)
 
 
 # --- what it achieves --------------------------------------------------------------------------

@@ -24,8 +24,8 @@ CHUNK_STEPS = 250
 class Samples:
     """Training rows on the host: inputs, targets and two kinds of weights.
 
-    `weight` is the density of p at a row and enters all expectations; `label_weight` counts in the
-    readout's loss only (zero for a row without label). Both default to ones.
+    `weight` is the density of p at a row and enters the Gram matrix and the energy; `label_weight`
+    counts in the readout's loss (zero for a row without label). Both default to ones.
     """
 
     x: np.ndarray
@@ -70,9 +70,15 @@ class Batch(NamedTuple):
     label_weight: Array
 
 
-def chunk_length(batch_size: int, n_features: int, itemsize: int) -> int:
-    """How many batches go into a chunk: few enough that two chunks cost little memory."""
-    return int(np.clip(CHUNK_BYTES // (batch_size * n_features * itemsize), 1, CHUNK_STEPS))
+def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int) -> int:
+    """How many batches go into a chunk: few enough that two chunks cost little memory.
+
+    Where possible it divides `interval`, so that intervals of steps end where chunks do.
+    """
+    fitting = CHUNK_BYTES // (batch_size * n_features * itemsize)
+    most = int(np.clip(fitting, 1, min(CHUNK_STEPS, interval)))
+    divisors = [length for length in range(most, 0, -1) if interval % length == 0]
+    return divisors[0] if 2 * divisors[0] >= most else most
 
 
 def row_stream(seed: int, k: int, n: int, start: int, size: int) -> np.ndarray:

@@ -19,7 +19,12 @@ def expectation(values: Array, weight: Array | None = None) -> Array:
     """E_p[f] ≈ Σ w_i f(x_i) / Σ w_i over the first axis."""
     if weight is None:
         return jnp.mean(values, axis=0)
-    return jnp.tensordot(weight, values, axes=1) / jnp.sum(weight)
+    return jnp.tensordot(weight, values, axes=1) / total_weight(weight)
+
+
+def total_weight(weight: Array) -> Array:
+    """Σ w_i, kept off zero: a batch of rows that do not count costs nothing."""
+    return jnp.maximum(jnp.sum(weight), jnp.finfo(jnp.float32).tiny)
 
 
 # --- orthogonality -----------------------------------------------------------------------------
@@ -29,7 +34,7 @@ def gram(phi: Array, weight: Array | None = None) -> Array:
     """Ĉ = (1/B) ΦᵀΦ, the batch estimate of E_p[φφᵀ] (remark:batch_gram): (n, K) → (K, K)."""
     if weight is None:
         return phi.T @ phi / phi.shape[0]
-    return phi.T @ (weight[:, None] * phi) / jnp.sum(weight)
+    return phi.T @ (weight[:, None] * phi) / total_weight(weight)
 
 
 def active_identity(n_components: int, k: int | Array) -> Array:
@@ -57,7 +62,7 @@ def unbiased_gram_error(phi: Array) -> Array:
     n, n_components = phi.shape
     squares = jnp.sum(phi**2, axis=1)
     own = jnp.sum(squares**2 - 2 * squares + n_components)
-    return (n**2 * gram_error(gram(phi)) - own) / (n * (n - 1))
+    return (n * gram_error(gram(phi)) - own / n) / (n - 1)  # n² would overflow 32-bit integers
 
 
 # --- smoothness --------------------------------------------------------------------------------
@@ -112,7 +117,5 @@ def cross_entropy(logits: Array, labels: Array, weight: Array | None = None) -> 
     Rows of weight zero (no label) do not count; a batch without any label costs nothing.
     """
     log_p = jax.nn.log_softmax(logits, axis=-1)
-    nll = -jnp.take_along_axis(log_p, labels[:, None], axis=1)[:, 0]
-    if weight is None:
-        return jnp.mean(nll)
-    return jnp.sum(weight * nll) / jnp.maximum(jnp.sum(weight), jnp.finfo(logits.dtype).tiny)
+    nll = -jnp.take_along_axis(log_p, labels[:, None], axis=1, mode="clip")[:, 0]
+    return expectation(nll, weight)

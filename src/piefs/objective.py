@@ -119,6 +119,6 @@ def descend(
 
 
 @partial(jax.jit, static_argnames="objective")
-def loss_on(params: Trainable, batch: Batch, k: ArrayLike, *, objective: Objective) -> Array:
-    """The loss of map k on rows that are not trained on."""
-    return objective(params, batch, jnp.asarray(k))[0]
+def losses_on(params: Trainable, batch: Batch, k: ArrayLike, *, objective: Objective) -> StepRecord:
+    """The losses of map k on rows that are not trained on."""
+    return objective(params, batch, jnp.asarray(k))[1]

@@ -28,9 +28,16 @@ from piefs.objective import (
     Trainable,
     descend,
     init_optimizer,
-    loss_on,
+    losses_on,
 )
 from piefs.weighting import Dampened, Weighting
+
+WATCHED = {
+    "validation_gram_error": "gram_error",
+    "validation_loss_class": "loss_class",
+    "validation_loss_mde": "loss_mde",
+}
+"""What `patience` watches: columns of the history, and the losses they hold."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +45,8 @@ class TrainConfig:
     """Everything that decides a training run, apart from the data. Defaults are the paper's.
 
     With `patience`, a map is done before its budget is spent when that many intervals of
-    `log_every` steps in a row have not lowered the loss on the validation rows by `tolerance`,
-    relatively.
+    `log_every` steps in a row have lowered none of the three losses on the validation rows by
+    `tolerance`, relatively. (Their weighted sum would not do: its weights change as they fall.)
     """
 
     n_components: int = 16
@@ -121,8 +128,10 @@ def train(
     `readout_loss` None trains without labels; `callbacks` see the state after every chunk and
     every frozen map; `state` continues an earlier run. A batch larger than the data is clipped.
     """
+    _check(config, n_outputs, readout_loss, validation)
     objective = Objective(config.weighting, readout_loss, config.anisotropy)
     state = state or initial_state(samples, config, n_outputs, warm_start)
+    state = _own_copy(state)
     cache = Columns(samples.x, config.n_components, state.frozen)
     held_out = _HeldOut.of(validation, config, objective, state)
 
@@ -153,6 +162,24 @@ def train(
     return state
 
 
+def _check(
+    config: TrainConfig,
+    n_outputs: int,
+    readout_loss: ReadoutLoss | None,
+    validation: Validation | None,
+) -> None:
+    if readout_loss is not None and n_outputs < 1:
+        raise ValueError("a readout needs outputs: give n_outputs, or readout_loss=None")
+    if config.patience is not None and validation is None:
+        raise ValueError("patience needs validation rows to watch")
+
+
+def _own_copy(state: TrainState) -> TrainState:
+    """A state whose buffers training may donate: the caller keeps the original."""
+    params, opt_state = jax.tree.map(jnp.copy, (state.params, state.opt_state))
+    return replace(state, params=params, opt_state=opt_state)
+
+
 def initial_state(
     samples: Samples, config: TrainConfig, n_outputs: int, warm_start: WarmStart | None = None
 ) -> TrainState:
@@ -164,9 +191,7 @@ def initial_state(
     readout = init_readout(n_outputs, config.n_components, dtype)
     if warm_start is not None:
         metric, readout = warm_start.metric or metric, warm_start.readout or readout
-    phi = _initial_map(config, 0, samples, warm_start)
-    # A copy, since training donates its buffers and the warm start is somebody else's.
-    params = jax.tree.map(jnp.copy, Trainable(phi, metric, readout))
+    params = Trainable(_initial_map(config, 0, samples, warm_start), metric, readout)
     return TrainState(0, 0, params, init_optimizer(config.optimizer, params))
 
 
@@ -188,7 +213,8 @@ def _feed(
     samples: Samples, config: TrainConfig, k: int, first_step: int, cache: Columns
 ) -> Iterator[tuple[Batch, int, int]]:
     batch_size, total = min(config.batch_size, len(samples)), config.steps_per_component
-    length = chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize)
+    interval = min(config.log_every, total)
+    length = chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval)
     return chunks(
         samples,
         cache.values,
@@ -197,7 +223,7 @@ def _feed(
         batch_size=batch_size,
         first_step=first_step,
         n_steps=total,
-        length=min(length, config.log_every, total),
+        length=length,
     )
 
 
@@ -262,9 +288,8 @@ class _HeldOut:
                 *map(jnp.asarray, (rows.x, self.columns.values, rows.targets)),
                 *map(jnp.asarray, (rows.weights, rows.label_weights)),
             )
-            row["validation_objective"] = float(
-                loss_on(state.params, batch, state.k, objective=self.objective)
-            )
+            losses = losses_on(state.params, batch, state.k, objective=self.objective)
+            row |= {name: float(getattr(losses, field)) for name, field in WATCHED.items()}
         return row
 
 
@@ -281,7 +306,9 @@ def _logged(
     squared residual. A map's last interval may be shorter than `log_every`.
     """
     count, total = state.interval
-    count, total = count + n_steps, tuple(np.add(total, np.array(sums, float)).tolist())
+    # One by one: while numpy waits for a device's array, it takes Ctrl-C for a bad element.
+    new = [float(value) for value in sums]
+    count, total = count + n_steps, tuple(np.add(total, new).tolist())
     if count < config.log_every and state.step < config.steps_per_component:
         return replace(state, interval=(count, total))
     means = StepRecord(*(value / count for value in total))
@@ -294,9 +321,15 @@ def _logged(
 
 
 def _has_plateaued(state: TrainState, config: TrainConfig) -> bool:
-    """Whether the last `patience` intervals of the current map have brought no better loss."""
-    if config.patience is None:
+    """Whether the last `patience` intervals of the current map have lowered none of its losses."""
+    rows = [row for row in state.history if row["map"] == state.k + 1]
+    if config.patience is None or len(rows) <= config.patience:
         return False
-    losses = [row["validation_objective"] for row in state.history if row["map"] == state.k + 1]
-    earlier, latest = losses[: -config.patience], losses[-config.patience :]
-    return bool(earlier) and min(latest) > min(earlier) * (1 - config.tolerance)
+    earlier, latest = rows[: -config.patience], rows[-config.patience :]
+
+    def lowest(rows: Sequence[dict[str, float]], name: str) -> float:
+        return min(row[name] for row in rows)
+
+    return all(
+        lowest(latest, name) >= lowest(earlier, name) * (1 - config.tolerance) for name in WATCHED
+    )

@@ -6,7 +6,7 @@ import shlex
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -20,6 +20,10 @@ app = typer.Typer(
 )
 data_app = typer.Typer(help="Built-in data sets: what there is, and where it is.")
 app.add_typer(data_app, name="data")
+
+
+INTERRUPTED = 130  # what shells call a program that Ctrl-C has ended
+UsageError: Any = typer.BadParameter.__mro__[1]  # typer does not export it under its own name
 
 
 class Preset(StrEnum):
@@ -251,7 +255,13 @@ def data_fetch(
 def main() -> None:
     """Run a command; errors become one line and an exit code (2: bad input, 1: the run failed)."""
     try:
-        app(prog_name="piefs")
+        code = app(prog_name="piefs", standalone_mode=False)
+        if code == INTERRUPTED:
+            raise KeyboardInterrupt
+        sys.exit(code)
+    except UsageError as error:
+        error.show()
+        sys.exit(2)
     except (KeyboardInterrupt, Exception) as error:
         if "--debug" in sys.argv:
             raise
@@ -264,12 +274,12 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     """What to tell the user, and the exit code."""
     from piefs.errors import InputError
 
-    if isinstance(error, KeyboardInterrupt):
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
         if sys.argv[1:2] == ["fit"]:
             again = [argument for argument in sys.argv[1:] if argument not in ("--force",)]
             again += [] if "--resume" in again else ["--resume"]
-            return f"interrupted; continue with: piefs {shlex.join(again)}", 130
-        return "interrupted", 130
+            return f"interrupted; continue with: piefs {shlex.join(again)}", INTERRUPTED
+        return "interrupted", INTERRUPTED
     if isinstance(error, InputError):
         return " ".join(str(error).split()), 2
     return f"the run failed: {type(error).__name__}: {' '.join(str(error).split())}", 1

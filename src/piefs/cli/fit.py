@@ -61,7 +61,7 @@ def fit_data(
     dataset, extras, notices = _load(data, source, data_dir, split_seed, keywords["task"])
     _tell_data(console, dataset)
     for notice in notices:
-        console.print(f"  {escape(notice)}", style="dim")
+        console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
     if resume and not folder.is_unfinished:
         console.print(f"There is nothing to resume in {out}: starting from the beginning.")
     metrics = _fit(console, dataset, out, resume=resume, **extras, **keywords)

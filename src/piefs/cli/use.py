@@ -214,7 +214,7 @@ def show_model(path: Path, *, as_json: bool) -> None:
         console.print(f"predicts {escape(document['target'])}: {_shortened(model.class_names)}")
     console.print(f"{document['n_features']} features:")
     for line in model.encoder.describe()[:20]:
-        console.print(f"  {escape(line)}", style="dim")
+        console.print(f"  {escape(line)}", style="dim", soft_wrap=True)
     if len(model.encoder.columns) > 20:
         console.print(f"  … and {len(model.encoder.columns) - 20} more columns", style="dim")
     settings = RichTable("setting", "value")

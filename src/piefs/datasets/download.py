@@ -70,6 +70,7 @@ def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool 
 
 def _download(file: DataFile, url: str, folder: Path, progress: bool) -> Path:
     bar: Any = ProgressBar(file.dataset) if progress else False
+    pooch.get_logger().setLevel("WARNING")  # it would announce each download, and its hash
     downloader: Any = pooch.HTTPDownloader(progressbar=bar, timeout=30)
     try:
         got = pooch.retrieve(url, None, fname="download", path=folder, downloader=downloader)

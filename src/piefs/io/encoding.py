@@ -336,7 +336,6 @@ class TableEncoder:
                 isinstance(document, dict) and document.keys() == {"missing", "columns"}, "entries"
             )
             _require(document["missing"] in POLICIES, "the missing policy")
-            _require(type(document["columns"]) is list, "the columns")
             encoder = cls(tuple(map(_column_from, document["columns"])), document["missing"])
             names = [column.name for column in encoder.columns]
             _require(len(set(names)) == len(names) and bool(encoder.used), "the columns")

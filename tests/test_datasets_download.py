@@ -1,0 +1,89 @@
+"""Downloads, from a real server on loopback: only verified content takes its place."""
+
+import hashlib
+import io
+import threading
+import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+
+import numpy as np
+import pytest
+
+from piefs.datasets.download import fetch
+from piefs.datasets.files import DataFile
+from piefs.errors import InputError
+
+TABLE = np.arange(6.0).reshape(2, 3)
+TEXT = "0,1,2\n3,4,5\n"
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *args):
+        pass
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A folder of files and the address it is served under."""
+    served = tmp_path / "served"
+    served.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=served)) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        yield served, f"http://127.0.0.1:{http.server_address[1]}"
+        http.shutdown()
+
+
+def data_file(*urls):
+    digest = hashlib.sha256(TABLE.astype("<f8").tobytes()).hexdigest()
+    return DataFile("toy", "toy/toy.csv", {"table": digest}, urls)
+
+
+def zipped(name, text):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, text)
+    return buffer.getvalue()
+
+
+def test_a_good_file_takes_its_place(server, tmp_path):
+    served, address = server
+    (served / "a.csv").write_text(TEXT)
+    path = fetch(data_file(f"{address}/a.csv"), tmp_path / "data")
+    assert path == tmp_path / "data" / "toy" / "toy.csv"
+    assert path.read_text() == TEXT
+
+
+def test_a_file_inside_an_archive_is_taken_out(server, tmp_path):
+    served, address = server
+    (served / "a.zip").write_bytes(zipped("toy.csv", TEXT))
+    assert fetch(data_file(f"{address}/a.zip"), tmp_path / "data").read_text() == TEXT
+
+
+def test_a_second_source_serves_where_the_first_is_wrong(server, tmp_path):
+    served, address = server
+    (served / "bad.csv").write_text("0,1,2\n3,4,6\n")
+    (served / "good.csv").write_text(TEXT)
+    sources = (f"{address}/missing.csv", f"{address}/bad.csv", f"{address}/good.csv")
+    assert fetch(data_file(*sources), tmp_path / "data").read_text() == TEXT
+
+
+@pytest.mark.parametrize("name", ["bad.csv", "bad.zip", "other.zip", "missing.csv"])
+def test_a_wrong_file_leaves_nothing_and_says_where_to_put_a_right_one(server, tmp_path, name):
+    served, address = server
+    (served / "bad.csv").write_text("9,9\n")
+    (served / "bad.zip").write_text("no archive")
+    (served / "other.zip").write_bytes(zipped("other.csv", TEXT))
+    with pytest.raises(InputError, match=r"toy\.csv by hand"):
+        fetch(data_file(f"{address}/{name}"), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_no_connection_is_said_in_a_word(tmp_path):
+    with pytest.raises(InputError, match=r"no connection.*toy\.csv by hand"):
+        fetch(data_file("http://127.0.0.1:9/toy.csv"), tmp_path / "data")
+
+
+def test_what_has_no_source_cannot_be_fetched(tmp_path):
+    with pytest.raises(InputError, match="cannot be downloaded"):
+        fetch(data_file(), tmp_path)

@@ -1,0 +1,110 @@
+"""The folder of a run: locked while a run writes to it, never overwritten by accident."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from piefs.errors import InputError
+from piefs.io import atomic
+
+try:
+    import fcntl
+except ImportError:  # not on this platform: runs are then not locked against each other
+    fcntl = None
+
+METRICS, HISTORY, CHECKPOINT, LOCK = (
+    "metrics.json",
+    "history.csv",
+    "checkpoint.safetensors",
+    ".lock",
+)
+
+
+class RunFolder:
+    """RUN/model, RUN/metrics.json, RUN/history.csv, RUN/figures, and while running a checkpoint."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.model = self.path / "model"
+        self.metrics = self.path / METRICS
+        self.history = self.path / HISTORY
+        self.figures = self.path / "figures"
+        self.checkpoint = self.path / CHECKPOINT
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether a whole run is here: its metrics are written last."""
+        return self.metrics.is_file()
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a run was begun here and not ended."""
+        return self.checkpoint.is_file()
+
+    @contextmanager
+    def opened(self, *, resume: bool = False, force: bool = False) -> Iterator[None]:
+        """Hold the folder for one run; `force` starts over in a used one, `resume` continues."""
+        existed = self.path.exists()
+        self._make()
+        with self._lock():
+            try:
+                if force:
+                    self._clear()
+                self._refuse_overwriting(resume)
+                yield
+            finally:
+                (self.path / LOCK).unlink(missing_ok=True)
+                if not existed:
+                    with suppress(OSError):  # not empty: then there is something to keep
+                        self.path.rmdir()
+
+    def _make(self) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            (self.path / LOCK).touch()
+        except OSError as error:
+            raise InputError(
+                f"cannot write to {self.path} ({error.strerror}); choose another --out"
+            ) from error
+
+    @contextmanager
+    def _lock(self) -> Iterator[None]:
+        with (self.path / LOCK).open("w") as file:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise InputError(
+                        f"another process is writing to {self.path}; wait for it, or choose "
+                        "another --out"
+                    ) from error
+            yield
+
+    def _refuse_overwriting(self, resume: bool) -> None:
+        if self.is_finished:
+            raise InputError(
+                f"{self.path} holds a finished run; choose another --out, or --force to replace it"
+            )
+        if self.is_unfinished and not resume:
+            raise InputError(
+                f"{self.path} holds an unfinished run; continue it with --resume, or start over "
+                "with --force"
+            )
+
+    def _clear(self) -> None:
+        """Take away what says that a run is here; its other files are replaced one by one."""
+        for path in (self.metrics, self.checkpoint):
+            path.unlink(missing_ok=True)
+
+
+def write_history(path: Path, history: Sequence[dict[str, float]]) -> None:
+    """The training history as CSV, one row an interval."""
+    buffer = io.StringIO()
+    writer = csv.DictWriter(buffer, fieldnames=list(history[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(history)
+    atomic.write_bytes(path, buffer.getvalue().encode())

@@ -1,0 +1,81 @@
+"""What is measured of a fitted model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import accuracy_score, f1_score, log_loss, roc_auc_score
+
+from piefs.datasets import Dataset, Split
+from piefs.estimators import PIEFSClassifier, PIEFSTransformer
+
+
+class Probe:
+    """A linear probe: logistic regression on the coordinates of a fitted transformer."""
+
+    def __init__(self, transformer: PIEFSTransformer) -> None:
+        self.transformer = transformer
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> Probe:
+        """Fit on the coordinates of x, with scikit-learn's default settings."""
+        self.regression = LogisticRegression().fit(self.transformer.transform(x), y)
+        return self
+
+    def predict_proba(self, x: np.ndarray) -> np.ndarray:
+        """Class probabilities."""
+        return self.regression.predict_proba(self.transformer.transform(x))
+
+    def decision_function(self, x: np.ndarray) -> np.ndarray:
+        """Margins, or logits."""
+        return self.regression.decision_function(self.transformer.transform(x))
+
+
+def evaluate(
+    estimator: PIEFSClassifier | PIEFSTransformer,
+    readout: PIEFSClassifier | Probe | None,
+    data: Dataset,
+) -> dict[str, Any]:
+    """Scores and Gram errors on every split, energies and log λ ranges of every map.
+
+    Without anything that predicts there are no scores.
+    """
+    scores: dict[str, dict[str, float]] = {name: {} for name in data.splits}
+    if readout is not None:
+        scores = {name: classification_scores(readout, part) for name, part in data.splits.items()}
+    grams = {name: estimator.gram_errors(part.x) for name, part in data.splits.items()}
+    last = estimator.history_[-1]
+    return (
+        _by_metric(scores)
+        | _by_metric(grams)
+        | {
+            "gram_error_batch": last["gram_error"],
+            "energies": estimator.energies_.tolist(),
+            "log_scale_ranges": estimator.log_scale_ranges_.tolist(),
+        }
+    )
+
+
+def _by_metric(by_split: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+    """{split: {metric: value}} turned into {metric: {split: value}}."""
+    names = next(iter(by_split.values()))
+    return {name: {split: row[name] for split, row in by_split.items()} for name in names}
+
+
+def classification_scores(readout: PIEFSClassifier | Probe, part: Split) -> dict[str, float]:
+    """Accuracy, F1 (of class 1 for two classes, else macro), ROC-AUC and log loss."""
+    probabilities = readout.predict_proba(part.x)
+    labels = np.arange(probabilities.shape[1])
+    predicted = probabilities.argmax(axis=1)
+    binary = len(labels) == 2
+    return {
+        "accuracy": float(accuracy_score(part.y, predicted)),
+        "f1": float(f1_score(part.y, predicted, average="binary" if binary else "macro")),
+        "roc_auc": float(
+            roc_auc_score(part.y, probabilities[:, 1])
+            if binary
+            else roc_auc_score(part.y, probabilities, multi_class="ovr", labels=labels)
+        ),
+        "log_loss": float(log_loss(part.y, probabilities, labels=labels)),
+    }

@@ -75,6 +75,20 @@ def test_json_output_is_the_metrics_file_and_nothing_else(tmp_path):
     assert json.loads(done.stdout)["config"]["metric"] == "trotter"
 
 
+def test_settings_come_from_a_file_and_options_win(tmp_path):
+    (tmp_path / "settings.toml").write_text(
+        'preset = "fast"\nn_components = 5\nsteps_per_component = 20\nbatch_size = 64\n'
+        'hidden = [8, 8]\nactivation = "tanh"\n'
+    )
+    done = piefs(
+        *("fit", "two-moons", "--config", tmp_path / "settings.toml", "-k", "2", "--device", "cpu"),
+        *("--out", tmp_path / "run", "--json"),
+    )
+    config = json.loads(done.stdout)["config"]
+    assert (config["n_components"], config["activation"], config["hidden"]) == (2, "tanh", [8, 8])
+    assert config["log_every"] == 50  # the preset named in the file
+
+
 def test_quiet_prints_nothing_and_a_finished_run_is_not_overwritten(tmp_path):
     arguments = ["fit", "two-moons", *SMALL, "--out", tmp_path / "run", "--quiet"]
     done = piefs(*arguments)
@@ -175,6 +189,8 @@ def make_bad_files(folder):
     (folder / "gaps.csv").write_text(gaps)
     (folder / "inf.csv").write_text(gaps.replace("\n,", "\ninf,"))
     (folder / "file").write_text("in the way")
+    (folder / "settings.toml").write_text("bath_size = 3")
+    (folder / "broken.toml").write_text("batch_size = ")
 
 
 FIT = ["fit", "good.csv", "--target", "y"]
@@ -199,6 +215,10 @@ FIT = ["fit", "good.csv", "--target", "y"]
         ([*FIT, "--metric", "round"], "trotter"),
         ([*FIT, "--preset", "slow"], "paper"),
         ([*FIT, "--out", "file/run"], "--out"),
+        ([*FIT, "--config", "settings.toml"], "bath_size"),
+        ([*FIT, "--config", "broken.toml"], "broken.toml"),
+        ([*FIT, "--config", "no.toml"], "no.toml"),
+        ([*FIT, "--device", "abacus"], "cpu"),
         (["fit", "three-moons"], "two-moons"),
         (["fit", "mnist", "--data-dir", "nowhere"], "mnist.npz"),
         (["fit", "two-moons", "--target", "y"], "built-in"),
@@ -269,8 +289,13 @@ def wait_for(path, process, seconds=120):
 
 def test_interrupting_says_how_to_resume_and_a_second_process_is_kept_out(tmp_path):
     arguments = [*LONG, "--out", str(tmp_path / "run")]
+    # Where tests run in the background, Ctrl-C is ignored, and children inherit that.
+    heed = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
     process = subprocess.Popen(
-        [*COMMAND, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", heed + COMMAND[-1], *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     )
     try:
         wait_for(tmp_path / "run" / "checkpoint.safetensors", process)

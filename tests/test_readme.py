@@ -77,3 +77,9 @@ def test_pictures_exist():
     for path in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", README):
         assert (ROOT / path).is_file()
         assert (ROOT / path).stat().st_size > 10_000
+
+
+def test_the_results_table_is_what_the_records_say():
+    call = [sys.executable, ROOT / "results" / "summarize.py"]
+    table = subprocess.run(call, capture_output=True, text=True, check=True).stdout
+    assert f"<!-- results -->\n{table}<!-- /results -->" in README

@@ -73,11 +73,14 @@ def test_history_has_a_row_an_interval(moons_run):
 
 def test_same_seed_writes_the_same_weights_byte_for_byte(moons_run, tmp_path):
     out, _ = moons_run
-    run(load("two-moons"), tmp_path, **SMALL)
-    weights = "model/weights.safetensors"
-    assert (tmp_path / weights).read_bytes() == (out / weights).read_bytes()
-    run(load("two-moons"), tmp_path, **SMALL | {"random_state": 1})
-    assert (tmp_path / weights).read_bytes() != (out / weights).read_bytes()
+    run(load("two-moons"), tmp_path / "same", **SMALL)
+    run(load("two-moons"), tmp_path / "other", **SMALL | {"random_state": 1})
+    first, same, other = (
+        (folder / "model/weights.safetensors").read_bytes()
+        for folder in (out, tmp_path / "same", tmp_path / "other")
+    )
+    assert same == first
+    assert other != first
 
 
 def test_unsupervised_run_scores_a_default_logistic_probe(tmp_path):

@@ -37,6 +37,7 @@ class Preset(StrEnum):
 class Task(StrEnum):
     """What to learn from."""
 
+    auto = "auto"
     classification = "classification"
     unsupervised = "unsupervised"
 
@@ -104,8 +105,12 @@ def demo(
 def fit(
     data: Data,
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
-    task: Annotated[Task, typer.Option(help="What to learn from.")] = Task.classification,
-    preset: Annotated[Preset, typer.Option(help="Named set of settings.")] = Preset.default,
+    task: Annotated[
+        Task, typer.Option(help="What to learn from; auto means the classes of the target.")
+    ] = Task.auto,
+    preset: Annotated[
+        Preset | None, typer.Option(help="Named set of settings, default if none is named.")
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="off, diag, trotter or chain.")] = None,
     n_components: Annotated[
         int | None, typer.Option("-k", "--n-components", help="Number of maps K.")
@@ -113,6 +118,9 @@ def fit(
     steps: Annotated[int | None, typer.Option(help="Training steps a map.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows a step.")] = None,
     pretraining: Annotated[str | None, typer.Option(help="graph-laplacian.")] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="TOML or JSON file of settings; options here win.")
+    ] = None,
     missing: Annotated[Missing, typer.Option(help="What to do with gaps.")] = Missing.error,
     drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None,
     id_column: Annotated[
@@ -124,6 +132,7 @@ def fit(
     split_seed: Annotated[int, typer.Option(help="Seed of the splits.", min=0)] = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     data_dir: DataDir = None,
+    device: Annotated[str | None, typer.Option(help="cpu, gpu or tpu.")] = None,
     resume: Resume = False,
     force: Force = False,
     quiet: Quiet = False,
@@ -146,12 +155,14 @@ def fit(
         },
         data_dir=data_dir,
         split_seed=split_seed,
-        task=task.value,
+        task="unsupervised" if task is Task.unsupervised else "classification",
         quiet=quiet,
         as_json=as_json,
+        config=config,
+        device=device,
         resume=resume,
         force=force,
-        preset=preset.value,
+        preset=None if preset is None else preset.value,
         metric=metric,
         n_components=n_components,
         steps_per_component=steps,

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from piefs.cli.config import read_config, use_device
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
 from piefs.errors import InputError
@@ -49,10 +50,15 @@ def fit_data(
     quiet: bool,
     as_json: bool,
     resume: bool,
-    **keywords: Any,
+    config: Path | None,
+    device: str | None,
+    **options: Any,
 ) -> None:
     """Fit on a built-in data set or on a user's own file."""
     console = Console(quiet=quiet or as_json)
+    use_device(device)
+    given = {name: value for name, value in options.items() if value is not None}
+    keywords = {"preset": "default"} | read_config(config) | given
     folder = RunFolder(out)
     if resume and folder.is_finished:
         console.print(f"{out} is finished already.")

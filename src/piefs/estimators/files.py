@@ -23,6 +23,7 @@ from piefs.losses import init_readout
 from piefs.maps import init_map, stack
 from piefs.metrics import init_metric
 from piefs.model import Model
+from piefs.weighting import WEIGHTINGS
 
 ESTIMATORS: dict[str, type[BasePIEFS]] = {
     "PIEFSClassifier": PIEFSClassifier,
@@ -93,7 +94,7 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator: Any = ESTIMATORS[document["estimator"]](
         **_keywords(settings), standardize=document["standardize"], random_state=document["seed"]
     )
-    if weighting not in ("exponential", "rational", "polynomial", "static"):
+    if weighting not in WEIGHTINGS:
         settings["weighting"] = "static"  # an object's repr: it mattered in training only
     check(settings)
     estimator.settings_ = dict(document["settings"])

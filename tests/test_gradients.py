@@ -3,7 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from piefs.gradients import GradientField, dot
+from piefs.gradients import DenseField, FactoredField, deal, dot, gather
 from piefs.maps import ScalarMap
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -13,8 +13,8 @@ N = 11
 
 def field(rng, d, h=None):
     if h is None:
-        return GradientField(jnp.asarray(rng.normal(size=(N, d))))
-    return GradientField(jnp.asarray(rng.normal(size=(N, h))), jnp.asarray(rng.normal(size=(d, h))))
+        return DenseField(jnp.asarray(rng.normal(size=(N, d))))
+    return FactoredField(jnp.asarray(rng.normal(size=(N, h))), jnp.asarray(rng.normal(size=(d, h))))
 
 
 def naive_dot(f, g):
@@ -35,9 +35,34 @@ def test_dense_field_is_u_times_the_transposed_frame(rng):
     np.testing.assert_allclose(f.dense(), expected, rtol=1e-10, atol=1e-13)
 
 
-def test_field_without_a_frame_is_dense_already(rng):
+def test_dense_field_in_one_piece_is_dense_already(rng):
     f = field(rng, d=6)
-    assert f.dense() is f.u
+    assert f.dense() is f.dealt[0]
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("d", [1, 2, 6, 7])
+def test_gathering_undoes_dealing(d, stride, rng):
+    a = jnp.asarray(rng.normal(size=(N, d)))
+    parts = deal(a, stride)
+    np.testing.assert_array_equal(parts[0], a[:, ::stride])
+    assert [part.shape[1] for part in parts] == [len(range(i, d, stride)) for i in range(stride)]
+    np.testing.assert_array_equal(gather(parts), a)
+
+
+@pytest.mark.parametrize("h", [None, 4], ids=["dense", "factored"])
+def test_parts_are_the_components_dealt_out(h, rng):
+    f = field(rng, 7, h)
+    for part, expected in zip(f.parts(3), deal(f.dense(), 3), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("stride_f", "stride_g"), [(2, 2), (2, 3), (1, 2)])
+def test_dot_of_fields_dealt_out_differently(stride_f, stride_g, rng):
+    f, g = field(rng, 7), field(rng, 7)
+    dealt = DenseField(*f.parts(stride_f)), DenseField(*g.parts(stride_g))
+    assert [one.stride for one in dealt] == [stride_f, stride_g]
+    np.testing.assert_allclose(dot(*dealt), naive_dot(f, g), rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import log_loss
 
 from piefs import losses
-from piefs.gradients import GradientField
+from piefs.gradients import DenseField, FactoredField
 from piefs.losses import Readout, active_identity, init_readout
 from piefs.maps import ScalarMap
 from piefs.metrics import Diag, Off, RotatedDiag
@@ -35,7 +35,7 @@ cross_entropy = jax.jit(losses.cross_entropy)
 
 
 def field(rng, d=5, h=3):
-    return GradientField(jnp.asarray(rng.normal(size=(N, h))), jnp.asarray(rng.normal(size=(d, h))))
+    return FactoredField(jnp.asarray(rng.normal(size=(N, h))), jnp.asarray(rng.normal(size=(d, h))))
 
 
 def counts(rng):
@@ -163,7 +163,7 @@ def test_dirichlet_form_equals_the_naive_sum(rng):
 def test_weighted_dirichlet_form_equals_that_of_repeated_rows(rng):
     f, g, repeats = field(rng), field(rng), counts(rng)
     weighted = dirichlet_form(f, g, jnp.asarray(repeats, float))
-    f2, g2 = (GradientField(np.repeat(v.u, repeats, axis=0), v.frame) for v in (f, g))
+    f2, g2 = (FactoredField(np.repeat(v.u, repeats, axis=0), v.frame) for v in (f, g))
     np.testing.assert_allclose(weighted, dirichlet_form(f2, g2), rtol=1e-10)
 
 
@@ -172,8 +172,8 @@ FLOATS = st.floats(-3, 3).map(lambda value: round(value, 3))
 
 @given(u=arrays(float, (3, N, 2), elements=FLOATS), a=FLOATS, b=FLOATS)
 def test_dirichlet_form_is_symmetric_bilinear_and_not_negative(u, a, b):
-    f, g, h = (GradientField(jnp.asarray(v)) for v in u)
-    combined = GradientField(jnp.asarray(a * u[0] + b * u[1]))
+    f, g, h = (DenseField(jnp.asarray(v)) for v in u)
+    combined = DenseField(jnp.asarray(a * u[0] + b * u[1]))
     assert float(dirichlet_form(f, g)) == float(dirichlet_form(g, f))
     assert float(dirichlet_form(f, f)) >= 0
     np.testing.assert_allclose(

@@ -55,6 +55,58 @@ def test_written_out_gradient_equals_jax_grad(activation, d, hidden, rng, make_m
     assert np.abs(expected_gradient).max() > 1e-4
 
 
+def some_loss(value, gradient, c):
+    return jnp.sum(c * value**2) + jnp.sum(jnp.sin(gradient) ** 2 * c[:, None])
+
+
+@pytest.mark.parametrize("hidden", [(5,), (4, 3), (4, 5, 3), (4, 5, 3, 6)], ids=str)
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_losses_of_value_and_gradient_descend_as_differentiated_twice(
+    activation, hidden, rng, make_map
+):
+    phi, x = make_map(3, hidden, activation), jnp.asarray(rng.normal(size=(9, 3)))
+    c = jnp.asarray(rng.normal(size=9))
+
+    def written_out(phi, x):
+        value, gradient = phi.value_and_gradient(x)
+        return some_loss(value, gradient.dense(), c)
+
+    def differentiated(phi, x):
+        value, gradient = jax.vmap(jax.value_and_grad(lambda row: phi(row[None])[0]))(x)
+        return some_loss(value, gradient, c)
+
+    ours, by_jax = (
+        jax.jit(jax.grad(f, argnums=(0, 1)))(phi, x) for f in (written_out, differentiated)
+    )
+    assert jax.tree.structure(ours) == jax.tree.structure(by_jax)
+    for a, b in zip(jax.tree.leaves(ours), jax.tree.leaves(by_jax), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
+
+
+def test_descending_a_relu_map_takes_two_products_a_hidden_layer_less_than_plain_autodiff(
+    rng, make_map, equations
+):
+    x = jnp.asarray(rng.normal(size=(9, 3)))
+
+    def n_products(activation):
+        phi = make_map(3, (7, 7, 7), activation)
+
+        def loss(phi):
+            value, gradient = phi.value_and_gradient(x)
+            return jnp.sum(value**2) + jnp.sum(gradient.u**2)
+
+        shapes = [
+            [v.aval.shape for v in (*e.invars, *e.outvars)]
+            for e in equations(jax.grad(loss), phi)
+            if e.primitive.name == "dot_general"
+        ]
+        return sum(
+            all(7 in shape and len(shape) == 2 and 3 not in shape for shape in s) for s in shapes
+        )
+
+    assert (n_products("relu"), n_products("softplus")) == (8, 12)
+
+
 def test_gradient_comes_factored_by_the_first_layer(rng, make_map):
     phi = make_map(d=7)
     _, gradient = phi.value_and_gradient(jnp.asarray(rng.normal(size=(6, 7))))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from piefs.gradients import GradientField, dot
+from piefs.gradients import DenseField, FactoredField, dot
 from piefs.metrics import (
     METRICS,
     Diag,
@@ -20,7 +20,7 @@ from piefs.metrics import (
     init_metric,
 )
 from piefs.networks import MLP
-from piefs.rotations import ROTATIONS
+from piefs.rotations import ROTATIONS, rotate
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -32,7 +32,7 @@ def points(rng, d):
 
 
 def factored(rng, d, h=4):
-    return GradientField(jnp.asarray(rng.normal(size=(N, h))), jnp.asarray(rng.normal(size=(d, h))))
+    return FactoredField(jnp.asarray(rng.normal(size=(N, h))), jnp.asarray(rng.normal(size=(d, h))))
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def rotation_matrices(metric, x):
     """U(x_i), shape (n, d, d), its columns from unit vectors."""
     d = x.shape[1]
     angles = jnp.repeat(metric.angles(x), d, axis=0)
-    rows = metric.rotation.apply(angles, jnp.tile(jnp.eye(d), (x.shape[0], 1)))
+    rows = rotate(metric.rotation, angles, jnp.tile(jnp.eye(d), (x.shape[0], 1)))
     return rows.reshape(-1, d, d).transpose(0, 2, 1)
 
 
@@ -218,7 +218,7 @@ def test_factory_of_the_users_own_is_called_with_key_and_number_of_features():
         n_features: int = eqx.field(static=True)
 
         def apply(self, x, v):
-            return GradientField(2 * v.dense())
+            return DenseField(2 * v.dense())
 
         def log_scales(self, x):
             return jnp.full_like(x, math.log(2))

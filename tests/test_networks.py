@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from piefs.gradients import deal
 from piefs.networks import ACTIVATIONS, init_mlp
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -55,7 +56,7 @@ def test_network_without_hidden_layers_is_affine(rng, network):
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_activation_derivative_equals_jax_grad(activation, rng):
-    value, derivative = ACTIVATIONS[activation]
+    value, derivative, _ = ACTIVATIONS[activation]
     z = jnp.asarray(np.concatenate([[0.0, -8.0, 8.0], 2 * rng.normal(size=40)]))
     ours, by_jax = jax.jit(lambda z: (derivative(z), jax.vmap(jax.grad(value))(z)))(z)
     np.testing.assert_allclose(ours, by_jax, rtol=1e-9, atol=1e-13)
@@ -64,20 +65,35 @@ def test_activation_derivative_equals_jax_grad(activation, rng):
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_slopes_are_the_derivatives_at_the_pre_activations(activation, rng, network):
     net, x = network(rng, (3, 4, 5, 2), activation), jnp.asarray(rng.normal(size=(6, 3)))
-    value, derivative = ACTIVATIONS[activation]
+    value, derivative, _ = ACTIVATIONS[activation]
 
     @jax.jit
     def layer_by_layer(net, x):
         z1 = x @ net.weights[0] + net.biases[0]
         z2 = value(z1) @ net.weights[1] + net.biases[1]
-        return net(x), [derivative(z1), derivative(z2)]
+        return net(x), [value(z1), value(z2)], [derivative(z1), derivative(z2)]
 
-    out, slopes = jax.jit(lambda net, x: net.with_slopes(x))(net, x)
-    expected_out, expected_slopes = layer_by_layer(net, x)
+    out, values, slopes = jax.jit(lambda net, x: net.with_slopes(x))(net, x)
+    expected_out, expected_values, expected_slopes = layer_by_layer(net, x)
     np.testing.assert_allclose(out, expected_out, rtol=1e-12)
     assert [s.shape for s in slopes] == [(6, 4), (6, 5)]
-    for slope, expected in zip(slopes, expected_slopes, strict=True):
-        np.testing.assert_allclose(slope, expected, rtol=1e-12)
+    pairs = zip((*values, *slopes), (*expected_values, *expected_slopes), strict=True)
+    for found, expected in pairs:
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("stride", [2, 3])
+def test_outputs_can_be_had_dealt_out(stride, rng, network):
+    net, x = network(rng, (3, 4, 7)), jnp.asarray(rng.normal(size=(6, 3)))
+    for part, expected in zip(net.dealt(x, stride), deal(net(x), stride), strict=True):
+        np.testing.assert_allclose(part, expected, rtol=1e-12)
+
+
+def test_centred_outputs_are_the_outputs_less_their_mean(rng, network):
+    net, x = network(rng, (3, 4, 7)), jnp.asarray(rng.normal(size=(6, 3)))
+    out = np.asarray(net(x))
+    expected = out - out.mean(axis=1, keepdims=True)
+    np.testing.assert_allclose(net.with_centred_outputs()(x), expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(("activation", "gain"), [("relu", 2), ("tanh", 1)])

@@ -13,6 +13,7 @@ from piefs.losses import gram, gram_error
 from piefs.maps import ScalarMap, init_map, n_maps
 from piefs.metrics import Metric, Off
 from piefs.objective import Objective, StepRecord, descend
+from piefs.rotations import rotate
 from piefs.train import TrainConfig, Validation, WarmStart, train
 from piefs.weighting import Dampened, Static
 
@@ -169,7 +170,7 @@ def test_rotation_stays_orthogonal_and_scales_of_determinant_one_during_training
     @jax.jit
     def factors(metric, x):
         angles = jnp.repeat(metric.angles(x), D, axis=0)
-        rows = metric.rotation.apply(angles, jnp.tile(jnp.eye(D), (len(x), 1)))
+        rows = rotate(metric.rotation, angles, jnp.tile(jnp.eye(D), (len(x), 1)))
         return rows.reshape(-1, D, D), metric.log_scales(x), metric.angles(x)
 
     def check(state):

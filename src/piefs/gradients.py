@@ -4,34 +4,103 @@ For a network whose first layer is W₁ (d × h) the gradient of its output at e
 ∇φ = u W₁ᵀ with u (n × h), the gradient at the first hidden layer. Inner products of two such
 fields need only the h × h matrix W₁ᵀW₁ (the "Gram trick"), so at d = 784, h = 64 no 784-vector is
 ever formed. A linear map A shared by all points keeps the form: A∇φ = u (A W₁)ᵀ.
+
+Where vectors must be formed, they may be *dealt out* into s arrays: the components i, i + s,
+i + 2s, … for i = 0 … s − 1. Rotations of neighbouring components are then arithmetic on whole
+contiguous arrays (see `rotations`), and dealing out the frame's rows costs next to nothing.
 """
 
 from __future__ import annotations
+
+from abc import abstractmethod
 
 import equinox as eqx
 import jax.numpy as jnp
 from jax import Array
 
+Parts = tuple[Array, ...]
+
+
+def deal(a: Array, stride: int) -> Parts:
+    """The columns i, i + s, i + 2s, … of `a` for i = 0 … s − 1."""
+    return tuple(a[..., i::stride] for i in range(stride))
+
+
+def gather(parts: Parts) -> Array:
+    """The inverse of `deal`."""
+    if len(parts) == 1:
+        return parts[0]
+    stride, width = len(parts), sum(part.shape[-1] for part in parts)
+    out = jnp.zeros((*parts[0].shape[:-1], width), parts[0].dtype)
+    for i, part in enumerate(parts):
+        out = out.at[..., i::stride].set(part)
+    return out
+
 
 class GradientField(eqx.Module):
-    """n vectors of length d, stored as `u @ frame.T`, or densely as `u` where `frame` is None."""
+    """One vector of length d at each of n points."""
 
-    u: Array
-    frame: Array | None = None
+    @abstractmethod
+    def parts(self, stride: int) -> Parts:
+        """The components dealt out into `stride` arrays of shape (n, ≈ d/stride)."""
+
+    @abstractmethod
+    def transformed_by(self, matrix: Array) -> GradientField:
+        """The field x ↦ M v(x), for one matrix M of shape (d', d) shared by all points."""
+
+    @property
+    def stride(self) -> int:
+        """How the components are dealt out where it costs nothing."""
+        return 1
 
     def dense(self) -> Array:
         """The vectors themselves, shape (n, d)."""
-        return self.u if self.frame is None else self.u @ self.frame.T
+        return gather(self.parts(self.stride))
 
-    def transformed_by(self, matrix: Array) -> GradientField:
-        """The field x ↦ M v(x), for one matrix M of shape (d', d) shared by all points."""
-        if self.frame is None:
-            return GradientField(self.u @ matrix.T)
-        return GradientField(self.u, matrix @ self.frame)
+
+class FactoredField(GradientField):
+    """The vectors u W₁ᵀ, with `u` of shape (n, h) and the `frame` W₁ of shape (d, h)."""
+
+    u: Array
+    frame: Array
+
+    def parts(self, stride: int) -> Parts:
+        """One product for each part: strided rows of the small frame, never of the vectors."""
+        return tuple(self.u @ self.frame[i::stride].T for i in range(stride))
+
+    def transformed_by(self, matrix: Array) -> FactoredField:
+        """u (M W₁)ᵀ: still factored."""
+        return FactoredField(self.u, matrix @ self.frame)
+
+
+class DenseField(GradientField):
+    """The vectors themselves, dealt out into one or more arrays."""
+
+    dealt: Parts
+
+    def __init__(self, *dealt: Array) -> None:
+        self.dealt = dealt
+
+    @property
+    def stride(self) -> int:
+        """The number of arrays."""
+        return len(self.dealt)
+
+    def parts(self, stride: int) -> Parts:
+        """The arrays as they are, or dealt anew."""
+        return self.dealt if stride == self.stride else deal(gather(self.dealt), stride)
+
+    def transformed_by(self, matrix: Array) -> DenseField:
+        """v Mᵀ."""
+        return DenseField(self.dense() @ matrix.T)
 
 
 def dot(f: GradientField, g: GradientField) -> Array:
     """Pointwise inner products ⟨f(x), g(x)⟩, shape (n,); factored where that is cheaper."""
-    if f.frame is None or g.frame is None or f.frame.shape[0] <= f.frame.shape[1]:
-        return jnp.sum(f.dense() * g.dense(), axis=-1)
-    return jnp.sum((f.u @ (f.frame.T @ g.frame)) * g.u, axis=-1)
+    if isinstance(f, FactoredField) and isinstance(g, FactoredField):
+        n_features, width = f.frame.shape
+        if n_features > width:
+            return jnp.sum((f.u @ (f.frame.T @ g.frame)) * g.u, axis=-1)
+    stride = max(f.stride, g.stride)
+    pairs = zip(f.parts(stride), g.parts(stride), strict=True)
+    return sum((jnp.sum(a * b, axis=-1) for a, b in pairs), start=jnp.zeros(()))

@@ -15,8 +15,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from piefs.gradients import GradientField
-from piefs.networks import MLP, init_mlp
+from piefs.gradients import FactoredField
+from piefs.networks import ACTIVATIONS, MLP, init_mlp
 
 
 class ScalarMap(eqx.Module):
@@ -31,13 +31,64 @@ class ScalarMap(eqx.Module):
         """Values φ(x), shape (n,)."""
         return self.net(x)[:, 0]
 
-    def value_and_gradient(self, x: Array) -> tuple[Array, GradientField]:
+    def value_and_gradient(self, x: Array) -> tuple[Array, FactoredField]:
         """Values φ(x), shape (n,), and ∇φ(x) in the factored form u W₁ᵀ."""
-        out, slopes = self.net.with_slopes(x)
-        u = slopes[-1] * self.net.weights[-1][:, 0]
-        for w, slope in zip(self.net.weights[-2:0:-1], slopes[-2::-1], strict=True):
-            u = (u @ w.T) * slope
-        return out[:, 0], GradientField(u, self.net.weights[0])
+        flat = ACTIVATIONS[self.net.activation].is_flat
+        value, u = (_flat_value_and_slope if flat else _value_and_slope)(self.net, x)
+        return value, FactoredField(u, self.net.weights[0])
+
+
+def _value_and_slope(net: MLP, x: Array) -> tuple[Array, Array]:
+    """φ(x), shape (n,), and its gradient u at the first hidden layer's input, shape (n, h)."""
+    value, slopes, _ = _sensitivities(net, x)
+    return value, slopes[0]
+
+
+def _sensitivities(net: MLP, x: Array) -> tuple[Array, list[Array], list[Array]]:
+    """φ(x), the gradients u_l = ∂φ/∂z_l at each hidden layer's input z_l, and the layers' values.
+
+    u_L = D_L w and u_l = D_l W_{l+1} u_{l+1}.
+    """
+    out, values, slopes = net.with_slopes(x)
+    u = [slopes[-1] * net.weights[-1][:, 0]]
+    for w, slope in zip(net.weights[-2:0:-1], slopes[-2::-1], strict=True):
+        u.insert(0, (u[0] @ w.T) * slope)
+    return out[:, 0], u, values
+
+
+@jax.custom_vjp
+def _flat_value_and_slope(net: MLP, x: Array) -> tuple[Array, Array]:
+    """`_value_and_slope` where σ″ = 0, with a cheaper derivative: 8 matrix products, not 12.
+
+    With g and ρ the sensitivities of a loss to φ and to u, the loss changes with W_{l+1} through φ
+    by g h_lᵀu_{l+1} and through u by (D_l ρ_l)ᵀu_{l+1}, where ρ_{l+1} = D_l ρ_l W_{l+1}: both are
+    products with the u_{l+1} at hand, hence one product for their sum, and no backward pass for φ.
+    """
+    return _value_and_slope(net, x)
+
+
+def _forward(net: MLP, x: Array) -> tuple[tuple[Array, Array], tuple]:
+    value, u, values = _sensitivities(net, x)
+    return (value, u[0]), (net, x, u, values)
+
+
+def _backward(saved: tuple, sensitivity: tuple[Array, Array]) -> tuple[MLP, Array]:
+    (net, x, u, values), (g, rho) = saved, sensitivity
+    g = g[:, None]
+    slope = ACTIVATIONS[net.activation].derivative
+    weights, biases = [x.T @ (g * u[0])], [jnp.sum(g * u[0], axis=0)]
+    for w, value, u_next in zip(net.weights[1:-1], values, u[1:], strict=False):
+        rho = slope(value) * rho
+        weights.append((g * value + rho).T @ u_next)
+        biases.append(jnp.sum(g * u_next, axis=0))
+        rho = rho @ w
+    rho = slope(values[-1]) * rho
+    weights.append(jnp.sum(g * values[-1] + rho, axis=0)[:, None])
+    biases.append(jnp.sum(g, axis=0))
+    return MLP(tuple(weights), tuple(biases), net.activation), g * (u[0] @ net.weights[0].T)
+
+
+_flat_value_and_slope.defvjp(_forward, _backward)
 
 
 def init_map(

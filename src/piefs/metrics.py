@@ -7,20 +7,26 @@ metric's name is accepted.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from piefs.gradients import GradientField
+from piefs.gradients import DenseField, GradientField, Parts, gather
 from piefs.networks import MLP, init_mlp
 from piefs.rotations import ROTATIONS, Rotation
 
 
 class Metric(eqx.Module):
-    """A field of linear maps A(x) acting on gradients."""
+    """A field of linear maps A(x) acting on gradients.
+
+    `block_rows` is a hint to training: energies of larger batches are summed over blocks of about
+    that many rows, which keeps the metric's intermediate (rows, d) arrays in a core's cache.
+    """
+
+    block_rows: ClassVar[int | None] = None
 
     @abstractmethod
     def apply(self, x: Array, v: GradientField) -> GradientField:
@@ -50,12 +56,17 @@ class Diag(Metric):
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
         """Λ(x)v."""
-        return GradientField(jnp.exp(self.log_scales(x)) * v.dense())
+        log_scales, vectors = self._log_scales(x, v.stride), v.parts(v.stride)
+        pairs = zip(log_scales, vectors, strict=True)
+        return DenseField(*(jnp.exp(z) * part for z, part in pairs))
 
     def log_scales(self, x: Array) -> Array:
         """The logits z − z̄, of zero mean by construction."""
-        z = self.scale_net(x)
-        return z - jnp.mean(z, axis=1, keepdims=True)
+        return gather(self._log_scales(x, 1))
+
+    def _log_scales(self, x: Array, stride: int) -> Parts:
+        # z is affine in the last layer, so subtracting z̄ from it centres z without a pass over it.
+        return self.scale_net.with_centred_outputs().dealt(x, stride)
 
 
 class RotatedDiag(Metric):
@@ -64,6 +75,7 @@ class RotatedDiag(Metric):
     In the other order, UΛ, the energy ‖UΛv‖² = ‖Λv‖² would not depend on U at all.
     """
 
+    block_rows: ClassVar[int | None] = 512
     scales: Diag
     angle_net: MLP
     rotation: Rotation = eqx.field(static=True)
@@ -74,11 +86,15 @@ class RotatedDiag(Metric):
 
     def rotate(self, x: Array, v: GradientField) -> GradientField:
         """U(x)v."""
-        return GradientField(self.rotation.apply(self.angles(x), v.dense()))
+        stride = self.rotation.stride
+        return DenseField(*self.rotation.apply(self._angles(x, stride), v.parts(stride)))
 
     def angles(self, x: Array) -> Array:
         """ω_i(x) = π tanh(MLP(x)_i), in [−π, π]."""
-        return jnp.pi * jnp.tanh(self.angle_net(x))
+        return gather(self._angles(x, 1))
+
+    def _angles(self, x: Array, stride: int) -> Parts:
+        return tuple(jnp.pi * jnp.tanh(part) for part in self.angle_net.dealt(x, stride))
 
     def log_scales(self, x: Array) -> Array:
         """Those of Λ: U leaves singular values alone."""

@@ -5,6 +5,8 @@ the pass that also returns the activation derivatives, from which `maps` assembl
 as ordinary matrix products.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -14,12 +16,18 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from piefs.gradients import Parts, deal
+
 
 class Activation(NamedTuple):
-    """A scalar nonlinearity σ and its derivative σ′, both applied entrywise."""
+    """A scalar nonlinearity σ and its derivative σ′, both applied entrywise.
+
+    `is_flat` says that σ″ = 0 wherever it exists, as for a ReLU.
+    """
 
     value: Callable[[Array], Array]
     derivative: Callable[[Array], Array]
+    is_flat: bool = False
 
 
 def _gelu_derivative(z: Array) -> Array:
@@ -27,7 +35,7 @@ def _gelu_derivative(z: Array) -> Array:
 
 
 ACTIVATIONS: dict[str, Activation] = {
-    "relu": Activation(jax.nn.relu, lambda z: (z > 0).astype(z.dtype)),
+    "relu": Activation(jax.nn.relu, lambda z: (z > 0).astype(z.dtype), is_flat=True),
     "tanh": Activation(jnp.tanh, lambda z: 1 - jnp.tanh(z) ** 2),
     "softplus": Activation(jax.nn.softplus, jax.nn.sigmoid),
     "gelu": Activation(lambda z: jax.nn.gelu(z, approximate=False), _gelu_derivative),
@@ -44,22 +52,35 @@ class MLP(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         """Outputs, shape (n, out), for inputs of shape (n, in)."""
+        return self.dealt(x, 1)[0]
+
+    def dealt(self, x: Array, stride: int) -> Parts:
+        """The outputs dealt out into `stride` arrays (see `gradients`), one product for each."""
         sigma = ACTIVATIONS[self.activation].value
         *hidden, (w_out, b_out) = zip(self.weights, self.biases, strict=True)
         for w, b in hidden:
             x = sigma(x @ w + b)
-        return x @ w_out + b_out
+        columns = zip(deal(w_out, stride), deal(b_out, stride), strict=True)
+        return tuple(x @ w + b for w, b in columns)
 
-    def with_slopes(self, x: Array) -> tuple[Array, list[Array]]:
-        """Outputs and, for each hidden layer l, the slopes D_l = σ′(pre-activation), (n, width)."""
-        sigma, sigma_prime = ACTIVATIONS[self.activation]
+    def with_centred_outputs(self) -> MLP:
+        """The network whose outputs are these less their mean over the outputs, at every x."""
+        *weights, w_out = self.weights
+        *biases, b_out = self.biases
+        w_out, b_out = w_out - jnp.mean(w_out, axis=1, keepdims=True), b_out - jnp.mean(b_out)
+        return MLP((*weights, w_out), (*biases, b_out), self.activation)
+
+    def with_slopes(self, x: Array) -> tuple[Array, list[Array], list[Array]]:
+        """Outputs and, for each hidden layer l, its values and slopes D_l = σ′, (n, width)."""
+        sigma, sigma_prime, _ = ACTIVATIONS[self.activation]
         *hidden, (w_out, b_out) = zip(self.weights, self.biases, strict=True)
-        slopes = []
+        values, slopes = [], []
         for w, b in hidden:
             z = x @ w + b
             x = sigma(z)
+            values.append(x)
             slopes.append(sigma_prime(z))
-        return x @ w_out + b_out, slopes
+        return x @ w_out + b_out, values, slopes
 
 
 def init_mlp(

@@ -16,7 +16,8 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from piefs.batches import Batch
-from piefs.losses import Readout, cross_entropy, gram, gram_error, modified_dirichlet_energy
+from piefs.energies import training_energy
+from piefs.losses import Readout, cross_entropy, gram, gram_error
 from piefs.maps import ScalarMap
 from piefs.metrics import Metric, anisotropy
 from piefs.weighting import Weighting
@@ -72,7 +73,7 @@ class Objective:
 
         # 5: accumulate ‖Ĉ_k − I_k‖², ‖A∇φ_k‖² and the cross-entropy, columns j > k being zero.
         orth = gram_error(gram(phi, batch.weight), k + 1)
-        mde = modified_dirichlet_energy(params.metric, batch.x, gradient, batch.weight)
+        mde = training_energy(params.metric, batch.x, gradient, batch.weight)
         class_ = jnp.zeros_like(orth)
         if self.readout_loss is not None:
             class_ = self.readout_loss(params.readout(phi), batch.target, batch.label_weight)

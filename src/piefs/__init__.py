@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piefs import datasets, plot
+    from piefs.compilation import keep_compiled
     from piefs.estimators import PIEFSClassifier, PIEFSTransformer, load
     from piefs.io.checkpoints import Checkpoint
     from piefs.metrics import Metric
@@ -31,6 +32,7 @@ __all__ = [
     "Rotation",
     "TrainState",
     "datasets",
+    "keep_compiled",
     "load",
     "plot",
 ]
@@ -43,6 +45,7 @@ _HOMES = {
     "PIEFSTransformer": "estimators",
     "Rotation": "rotations",
     "TrainState": "train",
+    "keep_compiled": "compilation",
     "load": "estimators",
 }
 

@@ -118,8 +118,12 @@ def n_maps(maps: ScalarMap) -> int:
 
 
 def coordinates(maps: ScalarMap, x: Array) -> Array:
-    """Φ(x) = (φ_1(x), …, φ_K(x)), shape (n, K), of a stack: one product per layer for all K."""
-    return jax.vmap(lambda phi: phi(x), out_axes=1)(maps)
+    """Φ(x) = (φ_1(x), …, φ_K(x)), shape (n, K), of a stack.
+
+    One map after the other: a map's layers stay in the cache, which on a CPU is more than twice as
+    fast as one batched product per layer for all K.
+    """
+    return jax.lax.map(lambda phi: phi(x), maps).T
 
 
 def coordinates_and_gradients(maps: ScalarMap, x: Array) -> tuple[Array, Array]:

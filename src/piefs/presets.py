@@ -32,6 +32,7 @@ DEFAULT: dict[str, Any] = PAPER | {
     "batch_size": 1024,
     "learning_rate": 5e-3,
     "activation": "gelu",
+    "early_stopping": "auto",
     "log_every": 100,
 }
 """What we recommend: smooth maps, which learn faster and have no kinks for the energy to miss."""

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import typer
 
+from piefs.compilation import keep_compiled
+
 app = typer.Typer(
     name="piefs",
     help="Physics-informed eigenfunction features: a few ordered, orthonormal, smooth, "
@@ -265,6 +267,7 @@ def data_fetch(
 
 def main() -> None:
     """Run a command; errors become one line and an exit code (2: bad input, 1: the run failed)."""
+    keep_compiled()
     try:
         code = app(prog_name="piefs", standalone_mode=False)
         if code == INTERRUPTED:

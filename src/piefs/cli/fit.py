@@ -189,6 +189,10 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
     console.print(scores)
     console.print(_energy_table(metrics["energies"]))
     rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
+    if metrics["steps_saved"]:
+        total = metrics["steps"] + metrics["steps_saved"]
+        saved = f"{metrics['steps_saved']:,} of {total:,} steps"
+        console.print(f"Maps stopped when they were done: {saved} were not needed.")
     console.print(f"{rate} Model, metrics, history and figures are in [bold]{out}[/bold].")
 
 

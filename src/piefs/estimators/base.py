@@ -38,6 +38,8 @@ from piefs.weighting import Weighting
 
 Estimator = TypeVar("Estimator", bound=type)
 
+ROWS_TO_SPARE = 10_000  # with so many rows, some can be set aside to stop on
+
 PARAMETERS = """
     A keyword left at None is taken from the preset.
 
@@ -63,9 +65,10 @@ PARAMETERS = """
         Multiple of the penalty mean (log λ)² on the metric.
     pretraining : {"graph-laplacian"}
         Start from maps distilled from graph-Laplacian eigenmaps.
-    early_stopping, patience, validation_fraction : bool, int, float
+    early_stopping, patience, validation_fraction : bool or "auto", int, float
         End a map when `patience` intervals of `log_every` steps have not lowered the loss on
-        validation rows; these are `validation_fraction` of the data unless given to `fit`.
+        validation rows; these are `validation_fraction` of the data unless given to `fit`. "auto"
+        does so where validation rows are given, or can be spared: from 10,000 rows on.
     standardize : bool
         Z-score the inputs on training statistics.
     random_state : int, RandomState or None
@@ -122,7 +125,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         normalize_weights: bool | None = None,
         anisotropy: float | None = None,
         pretraining: str | None = None,
-        early_stopping: bool | None = None,
+        early_stopping: bool | str | None = None,
         patience: int | None = None,
         validation_fraction: float = 0.1,
         standardize: bool = True,
@@ -191,6 +194,8 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         with jax.enable_x64(settings["dtype"] == "float64"):
             self._dtype = np.dtype(settings["dtype"])
+            if settings["early_stopping"] == "auto":
+                settings["early_stopping"] = validation_data is not None or len(X) >= ROWS_TO_SPARE
             if validation_data is None and settings["early_stopping"]:
                 X, labels, weight, validation_data = self._hold_out(X, labels, weight)
             self._fit_scaling(X, weight)

@@ -22,6 +22,7 @@ CHOICES: dict[str, tuple] = {
     "weighting": WEIGHTINGS,
     "pretraining": ("graph-laplacian", None),
     "dtype": ("float32", "float64"),
+    "early_stopping": (True, False, "auto"),
 }
 COUNTS = ("n_components", "steps_per_component", "batch_size", "patience", "log_every")
 POSITIVE = ("learning_rate", "t_orth")

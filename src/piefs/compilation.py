@@ -1,0 +1,40 @@
+"""Keeping compiled programs between processes.
+
+A program is compiled once for each shape of data and settings, which takes a second or two; kept
+on disk, it is loaded in a fraction of that. The command line keeps its programs in the user's
+cache; in a script or a notebook, call `keep_compiled()` before the first fit.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+FOLDER_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
+OPTIONS = {
+    # JAX by default keeps only what took more than a second to compile.
+    "jax_persistent_cache_min_compile_time_secs": 0.1,
+    "jax_persistent_cache_min_entry_size_bytes": 0,
+}
+
+
+def keep_compiled(folder: str | Path | None = None) -> Path:
+    """Keep compiled programs in `folder`, by default the user's cache, and return that folder.
+
+    A folder that JAX has already been told of (by `$JAX_COMPILATION_CACHE_DIR`) is left in place
+    unless another one is named. Programs are tied to the version of JAX and the kind of machine;
+    the folder can be deleted at any time.
+    """
+    if folder is None:
+        folder = os.environ.get(FOLDER_VARIABLE) or _user_folder()
+    settings = {"jax_compilation_cache_dir": str(folder), **OPTIONS}
+    for name, value in settings.items():
+        os.environ[name.upper()] = str(value)  # for a JAX that is yet to be imported
+        if "jax" in sys.modules:
+            sys.modules["jax"].config.update(name, value)
+    return Path(folder)
+
+
+def _user_folder() -> Path:
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("piefs", appauthor=False)) / "compiled"

@@ -1,0 +1,45 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAM = """
+import sys
+from piefs.compilation import keep_compiled
+if "late" in sys.argv:
+    import jax
+print(keep_compiled(sys.argv[1] if sys.argv[1] != "-" else None))
+import jax, jax.numpy as jnp
+jax.jit(lambda x: jnp.linalg.qr(jnp.tanh(x @ x.T) @ x)[0].sum())(jnp.ones((64, 64)))
+"""
+
+
+def run(*args, **environment):
+    clean = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")}
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *map(str, args)],
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Path(done.stdout.strip())
+
+
+def test_programs_are_kept_whether_jax_is_imported_before_or_after(tmp_path):
+    for order in ("early", "late"):
+        folder = tmp_path / order
+        assert run(folder, order) == folder
+        assert any(folder.iterdir())
+
+
+def test_a_folder_that_jax_was_told_of_stays(tmp_path):
+    assert run("-", JAX_COMPILATION_CACHE_DIR=str(tmp_path / "own")) == tmp_path / "own"
+    assert any((tmp_path / "own").iterdir())
+
+
+def test_otherwise_programs_go_to_the_users_cache(tmp_path):
+    folder = run("-", XDG_CACHE_HOME=str(tmp_path), HOME=str(tmp_path))
+    assert folder.is_relative_to(tmp_path)
+    assert folder.parent.name == "piefs"
+    assert any(folder.iterdir())

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint clean
+.PHONY: install demo test lint bench clean
 
 install: .venv/.installed
 
@@ -25,5 +25,17 @@ lint: install
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2
 
+# Peers and the PyTorch reference are heavy, hence an environment of their own.
+# make bench ONLY="steps inference" measures a part; htru2 and mnist are looked for in $$PIEFS_DATA.
+bench: .venv-bench/.installed
+	.venv-bench/bin/python -m benchmarks $(ONLY)
+	.venv-bench/bin/python -m benchmarks.report
+
+.venv-bench/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install --quiet --upgrade pip
+	.venv-bench/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	touch $@
+
 clean:
-	rm -rf .venv build dist runs src/*.egg-info
+	rm -rf .venv .venv-bench build dist runs src/*.egg-info

@@ -3,13 +3,13 @@
 import argparse
 import importlib
 import json
-import os
 import time
 from pathlib import Path
 
 from benchmarks.machine import description
 
 NAMES = ("steps", "seeds", "inference", "startup", "fits", "scaling", "mnist")
+BUSY = 0.1
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -23,10 +23,11 @@ def main() -> None:
             f"no benchmark called {', '.join(sorted(unknown))}; there are {', '.join(NAMES)}"
         )
     for name in names:
-        if os.getloadavg()[0] > 0.5:
-            print(f"The machine is not idle (load {os.getloadavg()[0]:.1f}): figures may suffer.")
-        print(f"{name} …", flush=True)
         start, machine = time.perf_counter(), description()
+        if machine["busy_before"] > BUSY:
+            busy = f"{machine['busy_before']:.0%}"
+            print(f"The machine is not idle ({busy} of its cores' time is taken): figures suffer.")
+        print(f"{name} …", flush=True)
         found = importlib.import_module(f"benchmarks.{name}").run()
         document = {"benchmark": name, "machine": machine, **found}
         document["seconds"] = round(time.perf_counter() - start)

@@ -37,14 +37,17 @@ if "UMAP" in {model!r}:
     from umap import UMAP
 data = load({dataset!r})
 scaler = StandardScaler().fit(data.train.x)
-X, X_held_out = (scaler.transform(part.x).astype(np.float32) for part in (data.train, data.validation))
+parts = data.train, data.validation
+X, X_held_out = (scaler.transform(part.x).astype(np.float32) for part in parts)
 model = {model}
 start = time.perf_counter()
 model.fit(X, data.train.y)
 seconds = time.perf_counter() - start
 accuracy = np.mean(model.predict(X_held_out) == data.validation.y)
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps(dict(seconds=round(seconds, 2), validation_accuracy=round(100 * float(accuracy), 2), peak_mb=round(peak))))
+accuracy = round(100 * float(accuracy), 2)
+found = dict(seconds=round(seconds, 2), validation_accuracy=accuracy, peak_mb=round(peak))
+print(json.dumps(found))
 """
 DATASETS = ("two-moons", "digits", "htru2")
 

@@ -4,8 +4,10 @@ import os
 import platform
 import subprocess
 import sys
+import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def description() -> dict[str, object]:
+def description() -> dict[str, Any]:
     """Processor, cores, memory, Python and the versions of what is measured."""
     return {
         "processor": _processor(),
@@ -28,8 +30,20 @@ def description() -> dict[str, object]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
         "versions": {name: found for name in PACKAGES if (found := _version(name))},
-        "load_before": round(os.getloadavg()[0], 2),
+        "busy_before": round(busy_share(), 2),
     }
+
+
+def busy_share(seconds: float = 1.0) -> float:
+    """The share of all cores' time that is spent on anything while we wait."""
+
+    def ticks() -> tuple[int, int]:
+        fields = [int(f) for f in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+
+    (total, idle), _ = ticks(), time.sleep(seconds)
+    total_after, idle_after = ticks()
+    return 1 - (idle_after - idle) / max(1, total_after - total)
 
 
 def _processor() -> str:
@@ -86,6 +100,8 @@ def multiply_rate(shape: tuple[int, int, int]) -> float:
 def multiply_rates(shapes: dict[str, tuple[int, int, int]]) -> dict[str, dict[str, float]]:
     """GFLOP/s on all cores and on one, for each named shape."""
     all_cores = {name: round(multiply_rate(shape), 1) for name, shape in shapes.items()}
-    code = f"from benchmarks.machine import *\nprint({{n: multiply_rate(s) for n, s in {shapes!r}.items()}})"
-    one_core = eval(on_one_core(code), {"__builtins__": {}})  # a literal of our own making
+    one_core = {
+        name: float(on_one_core(f"from benchmarks.machine import *; print(multiply_rate({shape}))"))
+        for name, shape in shapes.items()
+    }
     return {"all_cores": all_cores, "one_core": {n: round(r, 1) for n, r in one_core.items()}}

@@ -22,14 +22,18 @@ from piefs.batches import Samples
 from piefs.train import TrainConfig, train
 n, d, K, batch, width = {n}, {d}, {K}, {batch}, {width}
 rng = np.random.default_rng(0)
-samples = Samples(rng.standard_normal((n, d), dtype=np.float32), rng.integers(0, 3, n).astype(np.int32))
-def fit(K):
-    config = TrainConfig(n_components=K, steps_per_component={steps}, batch_size=batch, hidden=(width,) * 3)
-    train(samples, config, n_outputs=3)
-fit(K)
-start = time.perf_counter(); fit(K); seconds = time.perf_counter() - start
+x, y = rng.standard_normal((n, d), dtype=np.float32), rng.integers(0, 3, n).astype(np.int32)
+samples = Samples(x, y)
+config = TrainConfig(
+    n_components=K, steps_per_component={steps}, batch_size=batch, hidden=(width,) * 3
+)
+train(samples, config, n_outputs=3)
+start = time.perf_counter()
+train(samples, config, n_outputs=3)
+seconds = time.perf_counter() - start
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(json.dumps(dict(seconds=round(seconds, 3), peak_mb=round(peak), data_mb=round(samples.x.nbytes / 2**20, 1))))
+data = round(samples.x.nbytes / 2**20, 1)
+print(json.dumps(dict(seconds=round(seconds, 3), peak_mb=round(peak), data_mb=data)))
 """
 
 

@@ -83,6 +83,23 @@ class Static:
         return LossWeights(self.orth, self.class_, self.mde)
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """Another weighting, its weights multiplied by constants: 0 takes a loss away."""
+
+    base: Weighting
+    orth: float = 1.0
+    class_: float = 1.0
+    mde: float = 1.0
+
+    def __call__(self, gram_error: Array, class_loss: Array) -> LossWeights:
+        """The base's weights, scaled."""
+        weights = self.base(gram_error, class_loss)
+        return LossWeights(
+            self.orth * weights.orth, self.class_ * weights.class_, self.mde * weights.mde
+        )
+
+
 WEIGHTINGS = (*DAMPENINGS, "static")
 
 

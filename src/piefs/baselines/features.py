@@ -19,7 +19,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from piefs.baselines.kernels import median_distance
-from piefs.baselines.networks import matched_mlp
+from piefs.baselines.perceptrons import matched_mlp
 from piefs.errors import InputError
 
 

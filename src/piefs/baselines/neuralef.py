@@ -84,8 +84,9 @@ def objective(psi: Array, kernel: Array) -> Array:
     image = kernel @ psi / len(psi) ** 2
     quotients = jnp.sum(psi * image, axis=0)
     products = jnp.triu(jax.lax.stop_gradient(psi).T @ image, 1)
-    # R_ii is positive but for rounding: its floor is rounding's share of the largest eigenvalue.
-    floor = jnp.finfo(psi.dtype).eps * jnp.mean(jnp.diagonal(kernel))
+    # R_ii is positive but for rounding, whose share of the largest eigenvalue is its floor.
+    precision = jnp.finfo(psi.dtype)
+    floor = precision.eps * jnp.mean(jnp.diagonal(kernel)) + precision.tiny
     fixed = jnp.maximum(jax.lax.stop_gradient(quotients), floor)
     return jnp.sum(quotients) - jnp.sum(products**2 / fixed[:, None])
 
@@ -154,8 +155,9 @@ def learn_eigenfunctions(
 ) -> tuple[Eigenfunctions, np.ndarray]:
     """The leading eigenfunctions of a kernel under the density of the rows x, and eigenvalues."""
     n, d = x.shape
-    center = jnp.asarray(x.mean(axis=0, dtype=np.float64), x.dtype)
-    scale = jnp.asarray(np.sqrt(np.mean((x - center) ** 2)) or 1.0, x.dtype)
+    mean = x.mean(axis=0, dtype=np.float64).astype(x.dtype)
+    deviation = np.sqrt(np.mean((x - mean) ** 2, dtype=np.float64)) or 1.0
+    center, scale = jnp.asarray(mean), jnp.asarray(deviation, x.dtype)
     maps = fresh_maps(seed, n_components, d, tuple(hidden))
     # Two buffers: a donated one may not be given twice.
     averages = (jnp.zeros(n_components, x.dtype) for _ in range(2))
@@ -178,9 +180,8 @@ def learn_eigenfunctions(
             total_steps=n_steps,
             learning_rate=learning_rate,
         )
-    return Eigenfunctions(center, scale, state.maps, state.mean_square), np.asarray(
-        state.eigenvalues
-    )
+    learned = Eigenfunctions(center, scale, state.maps, state.mean_square)
+    return learned, np.asarray(state.eigenvalues)
 
 
 class NeuralEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

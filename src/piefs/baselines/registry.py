@@ -24,8 +24,8 @@ from piefs.baselines.features import (
     SubsampledNCA,
     SupervisedUMAP,
 )
-from piefs.baselines.networks import MatchedMLP
 from piefs.baselines.neuralef import NeuralEF
+from piefs.baselines.perceptrons import MatchedMLP
 from piefs.errors import InputError
 
 MAX_SVM_ROWS = 20_000

@@ -232,6 +232,46 @@ def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
     show_model(model, as_json=as_json)
 
 
+@app.command()
+def reproduce(
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(help="Tables and figures, e.g. table-main; all if none is named."),
+    ] = None,
+    dataset: Annotated[list[str] | None, typer.Option(help="Only this data set.")] = None,
+    seeds: Annotated[int, typer.Option(help="Seeds a cell.", min=1)] = 5,
+    jobs: Annotated[int | None, typer.Option(help="Runs at a time, one a core.", min=1)] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Tiny budgets: try the whole way.")
+    ] = False,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Train nothing; write the report.")
+    ] = False,
+    show: Annotated[str | None, typer.Option(help="Print what is known of one cell.")] = None,
+    out: Annotated[Path, typer.Option(help="Folder for records and report.")] = Path("results"),
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Re-derive the paper's tables and figures, each number beside the paper's."""
+    from piefs.cli.reproduce import reproduce_paper, show_cell
+
+    if show is not None:
+        show_cell(show, out)
+        return
+    reproduce_paper(
+        items or [],
+        out,
+        datasets=dataset or [],
+        n_seeds=seeds,
+        jobs=jobs,
+        quick=quick,
+        report_only=report_only,
+        data_dir=data_dir,
+        quiet=quiet,
+    )
+
+
 @data_app.command("list")
 def data_list(data_dir: DataDir = None, as_json: Json = False, debug: Debug = False) -> None:
     """The built-in data sets, and whether their files are here."""
@@ -289,6 +329,9 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     from piefs.errors import InputError
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
+        if sys.argv[1:2] == ["reproduce"]:
+            again = shlex.join(sys.argv[1:])
+            return f"interrupted; the same command goes on: piefs {again}", INTERRUPTED
         if sys.argv[1:2] == ["fit"]:
             again = [argument for argument in sys.argv[1:] if argument not in ("--force",)]
             again += [] if "--resume" in again else ["--resume"]

@@ -1,6 +1,8 @@
 """A data set cut into training, validation and test rows."""
 
-from dataclasses import dataclass, field
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -39,6 +41,11 @@ class Dataset:
     def __post_init__(self) -> None:
         splits = {"train": self.train, "validation": self.validation, "test": self.test}
         object.__setattr__(self, "splits", splits)
+
+    def head(self, n: int) -> Dataset:
+        """The same data set with at most n rows in each split: a sample for a quick look."""
+        parts = {name: Split(part.x[:n], part.y[:n]) for name, part in self.splits.items()}
+        return replace(self, **parts)
 
 
 def split_stratified(

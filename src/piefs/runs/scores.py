@@ -41,13 +41,11 @@ def evaluate(
 
     Without anything that predicts there are no scores.
     """
-    scores: dict[str, dict[str, float]] = {name: {} for name in data.splits}
-    if readout is not None:
-        scores = {name: classification_scores(readout, part) for name, part in data.splits.items()}
+    scores = {} if readout is None else scores_by_split(readout, data)
     grams = {name: estimator.gram_errors(part.x) for name, part in data.splits.items()}
     last = estimator.history_[-1]
     return (
-        _by_metric(scores)
+        scores
         | _by_metric(grams)
         | {
             "gram_error_batch": last["gram_error"],
@@ -57,13 +55,19 @@ def evaluate(
     )
 
 
+def scores_by_split(model: Any, data: Dataset) -> dict[str, dict[str, float]]:
+    """{metric: {split: value}} of anything with `predict_proba`."""
+    parts = data.splits.items()
+    return _by_metric({name: classification_scores(model, part) for name, part in parts})
+
+
 def _by_metric(by_split: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
     """{split: {metric: value}} turned into {metric: {split: value}}."""
     names = next(iter(by_split.values()))
     return {name: {split: row[name] for split, row in by_split.items()} for name in names}
 
 
-def classification_scores(readout: PIEFSClassifier | Probe, part: Split) -> dict[str, float]:
+def classification_scores(readout: Any, part: Split) -> dict[str, float]:
     """Accuracy, F1 (of class 1 for two classes, else macro), ROC-AUC and log loss."""
     probabilities = readout.predict_proba(part.x)
     labels = np.arange(probabilities.shape[1])

@@ -1,0 +1,102 @@
+"""`piefs reproduce`: the grid with its progress, then the report; or one cell in detail."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import Progress as Bar
+
+from piefs.errors import InputError
+from piefs.paper.cells import Cell, cells_of
+from piefs.paper.grid import Progress, Watcher, run_grid
+from piefs.paper.records import Records
+from piefs.paper.report import write_report
+
+QUICK_CELLS_AT_ONCE = 8
+
+
+def reproduce_paper(
+    items: Sequence[str],
+    out: Path,
+    *,
+    datasets: Sequence[str],
+    n_seeds: int,
+    jobs: int | None,
+    quick: bool,
+    report_only: bool,
+    data_dir: Path | None,
+    quiet: bool,
+) -> None:
+    """Make the records that are missing, then the report on all that are there."""
+    console = Console(quiet=quiet)
+    cells = cells_of(items, datasets=datasets, n_seeds=1 if quick else n_seeds)
+    if quick:
+        out = out / "quick"
+    done = sum(map(Records(out / "records").has, cells))
+    console.print(f"{len(cells)} cells, {done} of them done; records go to [bold]{out}[/bold].")
+    failed: dict[Cell, str] = {}
+    if not report_only:
+        with _watching(console) as watch:
+            progress = run_grid(
+                cells,
+                out,
+                jobs=jobs,
+                data_dir=data_dir,
+                quick=quick,
+                at_once=QUICK_CELLS_AT_ONCE if quick else 1,
+                watch=watch,
+            )
+        failed = progress.failed
+    for cell, reason in failed.items():
+        console.print(f"[red]failed[/red] {cell}: {escape(reason)}")
+    page = write_report(out)
+    console.print(f"The report is [bold]{page}[/bold].")
+    if failed:
+        raise RuntimeError(f"{len(failed)} of {len(cells)} cells failed; their logs are in {out}")
+
+
+@contextmanager
+def _watching(console: Console) -> Iterator[Watcher]:
+    """A display of what is done, what is running and how long it may still take."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("", total=None, left="")
+
+        def watch(progress: Progress) -> None:
+            running = ", ".join(map(str, progress.running)) or "waiting"
+            bar.update(
+                task,
+                total=progress.total,
+                completed=len(progress.done) + len(progress.failed),
+                description=running,
+                left=_left(progress.seconds_left),
+            )
+
+        yield watch
+
+
+def _left(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"about {hours} h {minutes:02d} min left" if hours else f"about {minutes} min left"
+
+
+def show_cell(name: str, out: Path) -> None:
+    """A cell's settings, versions and metrics, and the command that makes it again."""
+    cell, records = Cell.parse(name), Records(out / "records")
+    if not records.has(cell):
+        raise InputError(f"{cell} has no record in {out}; make it with `piefs reproduce`")
+    print(json.dumps(records.load(cell).metrics, indent=2, ensure_ascii=False))
+    print(f"\nMake it again: python -m piefs.paper.work {cell} --results DIR")

@@ -1,0 +1,210 @@
+"""Every run behind the paper's tables and figures, by name.
+
+A cell is `dataset/method/mode/variant/seed`, e.g. `mnist/piefs-trotter/supervised/paper/3`; its
+name is also the folder of its record. An item (`table-main`, `figure-gram`, …) is a set of cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from piefs.errors import InputError
+from piefs.weighting import Dampened, Scaled, Static
+
+PLANE = ("two-moons", "circles")
+LOW_DIMENSIONAL = (*PLANE, "htru2")
+DATASETS = (*LOW_DIMENSIONAL, "mnist", "cifar10-embedding")
+METRICS = ("off", "diag", "trotter")
+PIEFS = tuple(f"piefs-{metric}" for metric in METRICS)
+PAPER_BASELINES = ("random-forest", "logistic-regression", "pca-lr", "neuralef")
+MORE_BASELINES = (
+    "gradient-boosting",
+    "mlp",
+    "bottleneck-mlp",
+    "lda",
+    "nca",
+    "nystroem-lr",
+    "svm",
+)
+DETERMINISTIC = ("logistic-regression", "pca-lr", "lda")
+MODES = ("supervised", "unsupervised")
+N_SEEDS, N_SEEDS_UNSUPERVISED = 5, 3
+PLATFORM_LIMITS = {"svm": LOW_DIMENSIONAL, "nca": LOW_DIMENSIONAL}
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "laplacian-calibrated": {"pretraining": "graph-laplacian", "t_class": "calibrated"},
+    "laplacian-frozen": {"pretraining": "graph-laplacian"},
+    "anisotropy": {"anisotropy": 0.1},
+    "no-orthogonality": {"weighting": Scaled(Dampened(), orth=0.0)},
+    "no-smoothness": {"weighting": Scaled(Dampened(), mde=0.0)},
+    "no-gate": {"weighting": Static()},
+    "weighting-rational": {"weighting": "rational"},
+    "weighting-polynomial": {"weighting": "polynomial"},
+    "weighting-normalized": {"normalize_weights": True},
+    "t-orth-0.01": {"t_orth": 0.01},
+    "t-orth-1": {"t_orth": 1.0},
+    "t-class-0.1": {"t_class": 0.1},
+    "t-class-2": {"t_class": 2.0},
+    **{f"batch-{size}": {"batch_size": size} for size in (256, 512, 1024, 4096)},
+}
+"""What a variant changes in the preset `paper`."""
+
+QUICK: dict[str, Any] = {"n_components": 3, "steps_per_component": 30, "batch_size": 256}
+"""Budgets that go the whole way in minutes and prove nothing but that it works."""
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One run: a method on a data set, in a mode, with a variant of its settings and a seed."""
+
+    dataset: str
+    method: str
+    mode: str
+    variant: str
+    seed: int
+
+    def __str__(self) -> str:
+        return f"{self.dataset}/{self.method}/{self.mode}/{self.variant}/{self.seed}"
+
+    @classmethod
+    def parse(cls, name: str) -> Cell:
+        """The cell of that name, or an InputError that says how names are made."""
+        parts = name.strip("/").split("/")
+        if len(parts) != 5 or not parts[4].isdigit():
+            raise InputError(
+                f"{name!r} is no cell: names are dataset/method/mode/variant/seed, "
+                "e.g. mnist/piefs-trotter/supervised/paper/3"
+            )
+        dataset, method, mode, variant, seed = parts
+        cell = cls(dataset, method, mode, variant, int(seed))
+        known = {
+            "dataset": (cell.dataset, DATASETS),
+            "method": (cell.method, (*PIEFS, *PAPER_BASELINES, *MORE_BASELINES)),
+            "mode": (cell.mode, MODES),
+            "variant": (cell.variant, tuple(VARIANTS)),
+        }
+        for what, (value, choices) in known.items():
+            if value not in choices:
+                raise InputError(f"no {what} {value!r}; there are {', '.join(choices)}")
+        return cell
+
+    @property
+    def is_piefs(self) -> bool:
+        """Whether the method is ours."""
+        return self.method in PIEFS
+
+    def keywords(self, *, quick: bool = False) -> dict[str, Any]:
+        """What the estimator is given for a cell of ours."""
+        keywords = {
+            "preset": "paper",
+            "metric": self.method.removeprefix("piefs-"),
+            "random_state": self.seed,
+            **VARIANTS[self.variant],
+        }
+        if self.dataset.startswith("cifar10") and self.method == "piefs-trotter":
+            keywords["steps_per_component"] = 7500  # 120,000 in all (Sec. 2.4)
+        return keywords | (QUICK if quick else {})
+
+
+def _grid(
+    datasets: Iterable[str],
+    methods: Iterable[str],
+    n_seeds: int,
+    mode: str = "supervised",
+    variants: Iterable[str] = ("paper",),
+) -> list[Cell]:
+    cells = []
+    for seed, dataset, method, variant in product(range(n_seeds), datasets, methods, variants):
+        if seed and method in DETERMINISTIC:
+            continue
+        if dataset in PLATFORM_LIMITS.get(method, DATASETS):
+            its_mode = "unsupervised" if method == "neuralef" else mode
+            cells.append(Cell(dataset, method, its_mode, variant, seed))
+    return cells
+
+
+def _main(n: int) -> list[Cell]:
+    return _grid(DATASETS, (*PIEFS, *PAPER_BASELINES, *MORE_BASELINES), n)
+
+
+def _unsupervised(n: int) -> list[Cell]:
+    n = min(n, N_SEEDS_UNSUPERVISED)
+    plain = _grid(DATASETS, PIEFS, n, "unsupervised")
+    rescued = _grid(LOW_DIMENSIONAL, PIEFS[1:], n, "unsupervised", ("anisotropy",))
+    return plain + rescued
+
+
+def _variants(datasets: Iterable[str], *variants: str, n: int) -> list[Cell]:
+    return _grid(datasets, ("piefs-off",), n, variants=("paper", *variants))
+
+
+ITEMS: dict[str, Callable[[int], list[Cell]]] = {
+    "table-main": _main,
+    "table-laplacian": lambda n: _variants(
+        ("htru2",), "laplacian-calibrated", "laplacian-frozen", n=n
+    ),
+    "table-unsupervised": _unsupervised,
+    "table-gram": lambda n: (
+        _grid(DATASETS, PIEFS, n) + _grid(DATASETS, PIEFS, min(n, 3), "unsupervised")
+    ),
+    "table-components": lambda n: _variants(
+        LOW_DIMENSIONAL, "no-orthogonality", "no-smoothness", "no-gate", n=min(n, 3)
+    ),
+    "table-weighting": lambda n: _variants(
+        ("two-moons", "htru2"),
+        "weighting-rational",
+        "weighting-polynomial",
+        "weighting-normalized",
+        "no-gate",
+        n=min(n, 3),
+    ),
+    "table-temperatures": lambda n: _variants(
+        ("two-moons", "htru2"), "t-orth-0.01", "t-orth-1", "t-class-0.1", "t-class-2", n=min(n, 3)
+    ),
+    "table-batch": lambda n: _variants(
+        ("mnist",), "batch-256", "batch-512", "batch-1024", "batch-4096", n=min(n, 2)
+    ),
+    "figure-geometry": lambda n: _grid(PLANE, ("piefs-off",), 1),
+    "figure-maps": lambda n: _grid(PLANE, ("piefs-off",), 1),
+    "figure-accuracy": lambda n: _grid(DATASETS, ("piefs-off",), n),
+    "figure-residual": lambda n: _grid(DATASETS, ("piefs-off",), n),
+    "figure-gram": lambda n: _grid(("mnist",), ("piefs-off",), 1),
+    "figure-scatter": lambda n: (
+        _grid(DATASETS, PIEFS, n) + _grid(DATASETS, PIEFS, min(n, 3), "unsupervised")
+    ),
+}
+"""The cells behind each table and figure, for a number of seeds."""
+
+
+def cells_of(
+    items: Iterable[str] = (), *, datasets: Iterable[str] = (), n_seeds: int = N_SEEDS
+) -> list[Cell]:
+    """The cells of these items (all if none is named), cheapest and most telling first."""
+    items, datasets = list(items) or list(ITEMS), set(datasets)
+    for item in items:
+        if item not in ITEMS:
+            raise InputError(f"no item {item!r}; there are {', '.join(ITEMS)}")
+    for dataset in datasets:
+        if dataset not in DATASETS:
+            raise InputError(f"no data set {dataset!r}; there are {', '.join(DATASETS)}")
+    cells = {cell for item in items for cell in ITEMS[item](n_seeds)}
+    return sorted((c for c in cells if not datasets or c.dataset in datasets), key=_priority)
+
+
+def _priority(cell: Cell) -> tuple:
+    """Low-dimensional sets and `off` first, then seeds in turn, the long `trotter` runs last."""
+    methods = (*PAPER_BASELINES, *MORE_BASELINES, *PIEFS)
+    return (
+        cell.variant != "paper" and cell.dataset in ("mnist", "cifar10-embedding"),
+        cell.method == "piefs-trotter" and cell.dataset not in LOW_DIMENSIONAL,
+        cell.dataset not in LOW_DIMENSIONAL,
+        cell.seed,
+        DATASETS.index(cell.dataset),
+        methods.index(cell.method),
+        cell.mode,
+        cell.variant,
+    )

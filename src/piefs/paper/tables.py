@@ -1,0 +1,278 @@
+"""The paper's tables from the records, every number beside the paper's own."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import sqrt
+
+from piefs.paper.cells import DATASETS, ITEMS, MORE_BASELINES, PAPER_BASELINES, PIEFS, Cell
+from piefs.paper.published import ACCURACY, GRAM_ERROR, N_SEEDS, Number, reported_split
+from piefs.paper.records import Key, Record, Summary, summaries
+
+ROUNDING = 0.005 / sqrt(3)
+"""The standard deviation of what rounding to two digits takes away."""
+
+TITLES = {
+    "two-moons": "Two Moons",
+    "circles": "Circles",
+    "htru2": "HTRU2",
+    "mnist": "MNIST",
+    "cifar10-embedding": "CIFAR-10 (our embedding)",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One cell of a table: ours, the paper's, and how far they are apart."""
+
+    ours: Summary | None
+    paper: Number | None = None
+    comparable: bool = True
+
+    @property
+    def z(self) -> float | None:
+        """The difference in standard errors, of ours and the paper's together."""
+        if self.ours is None or self.paper is None or not self.comparable:
+            return None
+        mean, std = self.paper
+        if std is None:
+            return None
+        ours = max(self.ours.std, ROUNDING) ** 2 / self.ours.n_seeds
+        theirs = max(std, ROUNDING) ** 2 / N_SEEDS
+        return (self.ours.mean - mean) / sqrt(ours + theirs)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of entries under named columns."""
+
+    name: str
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[Entry, ...]], ...]
+    digits: int = 2
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of it has been measured."""
+        return all(entry.ours is None for _, entries in self.rows for entry in entries)
+
+
+def tables(records: Iterable[Record]) -> list[Table]:
+    """All tables of which anything has been measured."""
+    records = list(records)
+    made = [
+        _main(records, "test"),
+        _main(records, "validation"),
+        _more_baselines(records),
+        _laplacian(records),
+        _unsupervised(records),
+        *(_gram(records, kind) for kind in GRAM_KINDS),
+        *(_variants(records, item) for item in VARIANT_TITLES),
+    ]
+    return [table for table in made if not table.is_empty]
+
+
+def _mode(method: str) -> str:
+    return "unsupervised" if method == "neuralef" else "supervised"
+
+
+def _by_dataset(
+    found: dict[Key, Summary], columns: Sequence[tuple[str, str, str]], split: str
+) -> tuple[tuple[str, tuple[Entry, ...]], ...]:
+    """One row a data set, one column a (method, mode, variant)."""
+    rows = []
+    for dataset in DATASETS:
+        entries = []
+        for method, mode, variant in columns:
+            key = (dataset, method, mode, variant)
+            paper = ACCURACY.get(key) if reported_split(dataset, method) == split else None
+            entries.append(Entry(found.get(key), paper, dataset != "cifar10-embedding"))
+        rows.append((TITLES[dataset], tuple(entries)))
+    return tuple(rows)
+
+
+def _main(records: list[Record], split: str) -> Table:
+    methods = (*PAPER_BASELINES, *PIEFS)
+    columns = [(method, _mode(method), "paper") for method in methods]
+    rows = _by_dataset(summaries(records, split=split), columns, split)
+    note = (
+        "Accuracy in per cent, mean ± standard deviation over seeds. The paper reports PIEFS and "
+        "NeuralEF on test rows, the classical baselines of the low-dimensional sets on validation "
+        "rows: each of its numbers stands in the table of its split."
+    )
+    return Table(f"main-{split}", f"Main results, {split} rows", note, methods, rows)
+
+
+def _more_baselines(records: list[Record]) -> Table:
+    columns = [(method, "supervised", "paper") for method in MORE_BASELINES]
+    rows = _by_dataset(summaries(records), columns, "test")
+    note = "What one might take instead; not in the paper. Accuracy in per cent."
+    return Table("more-baselines", "Further baselines, test rows", note, MORE_BASELINES, rows)
+
+
+def _laplacian(records: list[Record]) -> Table:
+    found = summaries(records)
+    settings = {
+        "paper": "off (headline)",
+        "laplacian-calibrated": "on, T_class from the probe",
+        "laplacian-frozen": "on, T_class = 0.5",
+    }
+    rows = []
+    for variant, title in settings.items():
+        key = ("htru2", "piefs-off", "supervised", variant)
+        rows.append((title, (Entry(found.get(key), ACCURACY.get(key)),)))
+    note = "HTRU2, `off`, test accuracy in per cent."
+    title = "Graph-Laplacian pretraining"
+    return Table("laplacian", title, note, ("test accuracy",), tuple(rows))
+
+
+def _unsupervised(records: list[Record]) -> Table:
+    columns = [(method, "unsupervised", "paper") for method in (*PIEFS, "neuralef")]
+    columns += [(method, "unsupervised", "anisotropy") for method in PIEFS[1:]]
+    names = (*PIEFS, "neuralef", *(f"{method}, penalised" for method in PIEFS[1:]))
+    rows = _by_dataset(summaries(records), columns, "test")
+    note = (
+        "Without labels (w_class = 0, static weights), a logistic-regression probe on the "
+        "coordinates; test accuracy in per cent. *Penalised*: with 0.1 · mean (log λ)²."
+    )
+    return Table("unsupervised", "Without labels", note, names, rows)
+
+
+GRAM_KINDS = {
+    "batch": ("gram_error_batch", "", "the last interval's mean over batches, as in the paper"),
+    "split": ("gram_error", "test", "over all test rows"),
+    "unbiased": ("gram_error_unbiased", "test", "over all test rows, sampling bias removed"),
+}
+
+
+def _gram(records: list[Record], kind: str) -> Table:
+    metric, split, what = GRAM_KINDS[kind]
+    found = summaries(records, metric, split, scale=1.0)
+    modes = ("supervised", "unsupervised")
+    columns = [(method, mode) for mode in modes for method in PIEFS]
+    rows = []
+    for dataset in DATASETS:
+        keys = [(dataset, method, mode, "paper") for method, mode in columns]
+        paper = {key: GRAM_ERROR[key] if kind == "batch" else None for key in keys}
+        rows.append((TITLES[dataset], tuple(Entry(found.get(k), paper[k]) for k in keys)))
+    names = tuple(f"{method.removeprefix('piefs-')}, {mode}" for method, mode in columns)
+    note = f"‖C − I‖²_F {what}."
+    return Table(f"gram-{kind}", f"Gram errors ({kind})", note, names, tuple(rows), digits=3)
+
+
+VARIANT_TITLES = {
+    "table-components": "Each component taken away",
+    "table-weighting": "Forms of the weighting",
+    "table-temperatures": "Temperatures",
+    "table-batch": "Batch size",
+}
+
+
+def _variants(records: list[Record], item: str) -> Table:
+    found = summaries(records)
+    cells: list[Cell] = ITEMS[item](N_SEEDS)
+    variants = list(dict.fromkeys(cell.variant for cell in cells))
+    rows = []
+    for dataset in dict.fromkeys(cell.dataset for cell in cells):
+        keys = [(dataset, "piefs-off", "supervised", variant) for variant in variants]
+        rows.append((TITLES[dataset], tuple(Entry(found.get(key)) for key in keys)))
+    note = "`off`, test accuracy in per cent; *paper* is the preset as it is. Not in the paper."
+    name = item.removeprefix("table-")
+    return Table(name, VARIANT_TITLES[item], note, tuple(variants), tuple(rows))
+
+
+# --- as text -----------------------------------------------------------------------------------
+
+
+def text_of(entry: Entry, digits: int = 2) -> str:
+    """Ours, then the paper's in parentheses."""
+    if entry.ours is None:
+        return "–" if entry.paper is None else f"– ({number_of(entry.paper, digits)})"
+    ours = number_of((entry.ours.mean, entry.ours.std), digits)
+    seeds = f" [{entry.ours.n_seeds}]"
+    return ours + seeds + ("" if entry.paper is None else f" ({number_of(entry.paper, digits)})")
+
+
+def number_of(number: Number, digits: int = 2) -> str:
+    """mean ± standard deviation."""
+    mean, std = number
+    return f"{mean:.{digits}f}" + ("" if std is None else f" ± {std:.{digits}f}")
+
+
+def markdown(table: Table) -> str:
+    """The table as Markdown: ours [seeds] (paper's)."""
+    lines = [
+        f"### {table.title}",
+        "",
+        table.note,
+        "",
+        "| | " + " | ".join(table.columns) + " |",
+        "|---|" + "---|" * len(table.columns),
+    ]
+    for label, entries in table.rows:
+        texts = (text_of(entry, table.digits) for entry in entries)
+        lines.append(f"| {label} | " + " | ".join(texts) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def headline(records: Iterable[Record]) -> str:
+    """Our own cells beside the paper's, one line each, as in the README."""
+    records = list(records)
+    accuracy, errors = summaries(records), summaries(records, "gram_error", "test", 1.0)
+    lines = [
+        "| data set | method | mode | paper, test % | ours, test % | seeds | Gram error, test |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for key, paper in ACCURACY.items():
+        dataset, method, mode, variant = key
+        if method not in PIEFS or variant != "paper" or key not in accuracy:
+            continue
+        ours = accuracy[key]
+        found = number_of((ours.mean, ours.std if ours.n_seeds > 1 else None))
+        cells = (TITLES[dataset], method, mode, number_of(paper), found, str(ours.n_seeds))
+        lines.append("| " + " | ".join(cells) + f" | {errors[key].mean:.2f} |")
+    return "\n".join(lines) + "\n"
+
+
+SUMMARY_COLUMNS = (
+    *("table", "dataset", "method", "mode", "split"),
+    *("mean", "std", "n_seeds", "paper_mean", "paper_std"),
+)
+
+
+def summary_csv(records: Iterable[Record]) -> str:
+    """Accuracies in per cent, and Gram errors, of every cell on every split."""
+    records = list(records)
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(SUMMARY_COLUMNS)
+    for split in ("train", "validation", "test"):
+        for key, ours in sorted(summaries(records, split=split).items()):
+            dataset, method, mode, variant = key
+            reported = reported_split(dataset, method) == split
+            paper = ACCURACY.get(key) if reported else None
+            table = "accuracy" if variant == "paper" else f"accuracy-{variant}"
+            writer.writerow([table, dataset, method, mode, split, *_values(ours, paper)])
+    for key, ours in sorted(summaries(records, "gram_error_batch", "", 1.0).items()):
+        dataset, method, mode, variant = key
+        table = "gram-error" if variant == "paper" else f"gram-error-{variant}"
+        writer.writerow(
+            [table, dataset, method, mode, "batch", *_values(ours, GRAM_ERROR.get(key))]
+        )
+    return buffer.getvalue()
+
+
+def _values(ours: Summary, paper: Number | None) -> list[object]:
+    paper_mean, paper_std = paper or (None, None)
+    return [
+        round(ours.mean, 4),
+        round(ours.std, 4),
+        ours.n_seeds,
+        "" if paper_mean is None else paper_mean,
+        "" if paper_std is None else paper_std,
+    ]

@@ -1,0 +1,126 @@
+"""One cell: train or fit it, measure it, and leave its record.
+
+Run as `python -m piefs.paper.work CELL … --results DIR`, which is how `grid` runs many. A cell of
+ours is trained in a folder of its own under `DIR/running`, from which it resumes if it was cut off;
+its record, without the model, is moved to `DIR/records` when it is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from piefs.baselines import make_baseline
+from piefs.compilation import keep_compiled
+from piefs.datasets import Dataset, load
+from piefs.estimators import load as load_model
+from piefs.io import atomic
+from piefs.io.models import library_versions
+from piefs.paper.cells import PLANE, QUICK, Cell
+from piefs.paper.records import Records
+from piefs.runs import RunFolder, run
+from piefs.runs.scores import scores_by_split
+
+GRID_POINTS = 120
+QUICK_ROWS = 2000
+
+
+def work(
+    cell: Cell, results: str | Path, *, data_dir: str | Path | None = None, quick: bool = False
+) -> dict[str, Any]:
+    """Make the record of a cell, and return its metrics."""
+    data = load(cell.dataset, data_dir)
+    if quick:
+        data = data.head(QUICK_ROWS)
+    make = _train if cell.is_piefs else _fit_baseline
+    return make(cell, data, Path(results), quick)
+
+
+def _train(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict[str, Any]:
+    folder = RunFolder(results / "running" / str(cell))
+    metrics = run(
+        data,
+        folder.path,
+        task="classification" if cell.mode == "supervised" else "unsupervised",
+        resume=True,
+        **cell.keywords(quick=quick),
+    )
+    model = load_model(folder.model)
+    phi = np.asarray(model.transform(data.validation.x), float)
+    metrics["cell"] = str(cell)
+    metrics["gram_matrix"] = {"validation": (phi.T @ phi / len(phi)).round(5).tolist()}
+    record = Records(results / "records").path(cell)
+    if cell.dataset in PLANE and cell.seed == 0 and cell.method == "piefs-off":
+        _write_plane(record / "plane.npz", model, data)
+    atomic.write_bytes(record / "history.csv", folder.history.read_bytes())
+    atomic.write_json(record / "metrics.json", metrics)  # last: it says that the record is whole
+    shutil.rmtree(folder.path)
+    return metrics
+
+
+def _write_plane(path: Path, model: Any, data: Dataset) -> None:
+    """The maps and the margin over the plane, for the paper's pictures of them."""
+    low, high = data.train.x.min(axis=0), data.train.x.max(axis=0)
+    axes = [np.linspace(a, b, GRID_POINTS) for a, b in zip(low - 0.2, high + 0.2, strict=True)]
+    points = np.stack(np.meshgrid(*axes), axis=-1).reshape(-1, 2)
+    shape = (GRID_POINTS, GRID_POINTS)
+    arrays = {"x1": axes[0], "x2": axes[1]}
+    phi = np.asarray(model.transform(points))
+    for k in range(min(3, phi.shape[1])):
+        arrays[f"phi{k + 1}"] = phi[:, k].reshape(shape)
+    if hasattr(model, "decision_function"):
+        arrays["margin"] = np.asarray(model.decision_function(points)).reshape(shape)
+    small = {name: values.astype(np.float32) for name, values in arrays.items()}
+    atomic.write_with(path, lambda temporary: np.savez_compressed(temporary, **small))
+
+
+def _fit_baseline(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict[str, Any]:
+    n_components = QUICK["n_components"] if quick else 16
+    image = cell.dataset == "mnist"
+    model = make_baseline(cell.method, seed=cell.seed, n_components=n_components, image=image)
+    start = time.perf_counter()
+    model.fit(data.train.x, data.train.y)
+    metrics = {
+        "cell": str(cell),
+        "dataset": cell.dataset,
+        "task": "classification",
+        **scores_by_split(model, data),
+        "seconds": time.perf_counter() - start,
+        "versions": library_versions(),
+        "config": {"method": repr(model), "seed": cell.seed},
+    }
+    record = Records(results / "records").path(cell)
+    atomic.write_json(record / "metrics.json", metrics)
+    return metrics
+
+
+def main() -> int:
+    """Work on the cells named on the command line; how many of them failed."""
+    parser = argparse.ArgumentParser(prog="piefs.paper.work", description=__doc__)
+    parser.add_argument("cells", nargs="+", metavar="CELL")
+    parser.add_argument("--results", type=Path, required=True)
+    parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--quick", action="store_true")
+    arguments = parser.parse_args()
+    keep_compiled()
+    options = {"data_dir": arguments.data_dir, "quick": arguments.quick}
+    failed = 0
+    for name in arguments.cells:
+        try:
+            work(Cell.parse(name), arguments.results, **options)
+        except Exception as error:
+            traceback.print_exc()
+            print(f"{name}: {type(error).__name__}: {' '.join(str(error).split())}", flush=True)
+            failed += 1
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,242 @@
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from piefs.errors import InputError
+from piefs.paper.cells import DATASETS, ITEMS, VARIANTS, Cell, cells_of
+from piefs.paper.grid import run_grid
+from piefs.paper.ledger import CLAIMS, deviations, ledger
+from piefs.paper.published import ACCURACY, GRAM_ERROR, reported_split
+from piefs.paper.records import Records, Summary, summaries
+from piefs.paper.report import write_report
+from piefs.paper.tables import SUMMARY_COLUMNS, Entry, summary_csv, tables
+from piefs.paper.work import work
+
+ROOT = Path(__file__).parent.parent
+MOONS = Cell("two-moons", "piefs-off", "supervised", "paper", 0)
+FOREST = Cell("two-moons", "random-forest", "supervised", "paper", 0)
+
+
+# --- names -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cell", cells_of()[::17], ids=str)
+def test_a_cells_name_names_it(cell):
+    assert Cell.parse(str(cell)) == cell
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("mnist", "dataset/method/mode/variant/seed"),
+        ("mnist/piefs-off/supervised/paper/x", "dataset/method/mode/variant/seed"),
+        ("mnits/piefs-off/supervised/paper/0", "no dataset 'mnits'"),
+        ("mnist/piefs-on/supervised/paper/0", "no method 'piefs-on'"),
+        ("mnist/piefs-off/supervised/papers/0", "no variant 'papers'"),
+        ("mnist/piefs-off/../paper/0", "no mode '..'"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_what_there_is(name, reason):
+    with pytest.raises(InputError, match=reason):
+        Cell.parse(name)
+
+
+def test_every_number_of_the_paper_has_cells_behind_it():
+    keys = {(c.dataset, c.method, c.mode, c.variant) for c in cells_of()}
+    assert set(ACCURACY) <= keys
+    assert set(GRAM_ERROR) <= keys
+
+
+def test_supervised_cells_have_five_seeds_and_those_without_labels_three():
+    seeds = {}
+    for cell in cells_of(["table-main", "table-unsupervised"]):
+        seeds.setdefault((cell.dataset, cell.method, cell.mode, cell.variant), set()).add(cell.seed)
+    assert seeds["mnist", "piefs-trotter", "supervised", "paper"] == set(range(5))
+    assert seeds["mnist", "piefs-trotter", "unsupervised", "paper"] == set(range(3))
+    assert seeds["mnist", "logistic-regression", "supervised", "paper"] == {0}
+
+
+def test_a_part_can_be_chosen():
+    chosen = cells_of(["table-main"], datasets=["mnist"], n_seeds=2)
+    assert {cell.dataset for cell in chosen} == {"mnist"}
+    assert {cell.seed for cell in chosen} == {0, 1}
+    for wrong in ({"items": ["table-mian"]}, {"items": [], "datasets": ["minst"]}):
+        with pytest.raises(InputError, match="there are"):
+            cells_of(**wrong)
+
+
+def test_the_cheap_cells_come_first():
+    order = cells_of(["table-main"])
+    kinds = [(cell.method == "piefs-trotter", cell.dataset == "mnist") for cell in order]
+    assert kinds.index((True, True)) > max(
+        i for i, cell in enumerate(order) if cell.dataset in ("two-moons", "circles", "htru2")
+    )
+
+
+def test_trotter_on_embeddings_has_twice_the_steps():
+    def steps(method):
+        cell = Cell("cifar10-embedding", method, "supervised", "paper", 0)
+        return cell.keywords().get("steps_per_component")
+
+    assert steps("piefs-trotter") == 7500
+    assert steps("piefs-diag") is None
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_can_be_trained(variant):
+    from piefs import PIEFSClassifier
+
+    keywords = Cell("two-moons", "piefs-diag", "supervised", variant, 0).keywords()
+    settings = PIEFSClassifier(**keywords).check_settings(7000)
+    plain = PIEFSClassifier(preset="paper", metric="diag").check_settings(7000)
+    assert (settings != plain) == (variant != "paper")
+
+
+# --- running -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """Tiny runs of ours, with and without labels, and of a baseline, through the grid."""
+    folder = tmp_path_factory.mktemp("results")
+    cells = [MOONS, FOREST, Cell("two-moons", "piefs-diag", "unsupervised", "paper", 0)]
+    progress = run_grid(cells, folder, jobs=2, quick=True, at_once=2)
+    assert progress.failed == {}
+    assert set(progress.done) == set(cells)
+    return folder
+
+
+def test_a_record_holds_settings_versions_scores_and_history(results):
+    record = Records(results / "records").load(MOONS)
+    assert {"config", "versions", "accuracy", "gram_error", "energies"} <= set(record.metrics)
+    assert set(record.metrics["accuracy"]) == {"train", "validation", "test"}
+    assert record.metrics["cell"] == str(MOONS)
+    assert np.shape(record.metrics["gram_matrix"]["validation"]) == (3, 3)
+    assert record.history()[-1]["map"] == 3
+    with np.load(record.folder / "plane.npz") as plane:
+        assert plane["phi1"].shape == plane["margin"].shape == (120, 120)
+
+
+def test_no_model_and_no_unfinished_run_is_left_behind(results):
+    files = {path.name for path in results.rglob("*") if path.is_file()}
+    assert files <= {"metrics.json", "history.csv", "plane.npz"} | {
+        name for name in files if name.endswith((".png", ".svg", ".html", ".csv", ".md"))
+    }
+
+
+def test_a_second_grid_does_only_what_is_missing(results):
+    before = (results / "records" / str(MOONS) / "metrics.json").stat().st_mtime_ns
+    lda = Cell("two-moons", "lda", "supervised", "paper", 0)
+    progress = run_grid([MOONS, FOREST, lda], results, jobs=1, quick=True)
+    assert progress.done == [lda]
+    assert (results / "records" / str(MOONS) / "metrics.json").stat().st_mtime_ns == before
+
+
+def test_a_cell_that_fails_is_told_and_does_not_stop_the_others(tmp_path):
+    missing = Cell("mnist", "lda", "supervised", "paper", 0)
+    fine = Cell("circles", "lda", "supervised", "paper", 0)
+    progress = run_grid(
+        [missing, fine], tmp_path, jobs=1, quick=True, at_once=2, data_dir=tmp_path / "nowhere"
+    )
+    assert progress.done == [fine]
+    assert list(progress.failed) == [missing]
+    assert str(missing) in progress.failed[missing]
+
+
+def test_work_resumes_a_run_that_was_cut_off(tmp_path, monkeypatch):
+    import piefs.runs.fit as fit
+
+    whole = work(MOONS, tmp_path / "whole", quick=True)
+
+    def crash(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(fit, "evaluate", crash)
+    monkeypatch.setattr(fit, "CHECKPOINT_SECONDS", 0.0)
+    with pytest.raises(KeyboardInterrupt):
+        work(MOONS, tmp_path / "cut", quick=True)
+    monkeypatch.undo()
+    assert not Records(tmp_path / "cut" / "records").has(MOONS)
+    resumed = work(MOONS, tmp_path / "cut", quick=True)
+    assert resumed["accuracy"] == whole["accuracy"]
+    assert resumed["energies"] == whole["energies"]
+
+
+# --- tables ------------------------------------------------------------------------------------
+
+
+def test_difference_is_in_standard_errors_of_both():
+    entry = Entry(Summary(96.0, 0.3, 4), (95.0, 0.5))
+    assert entry.z == pytest.approx(1 / np.hypot(0.3 / 2, 0.5 / 5**0.5))
+    assert Entry(Summary(96.0, 0.3, 4), (95.0, 0.5), comparable=False).z is None
+    assert Entry(None, (95.0, 0.5)).z is None
+
+
+def test_spread_of_none_is_taken_for_rounding():
+    assert Entry(Summary(99.87, 0.0, 5), (99.87, 0.0)).z == 0
+    assert abs(Entry(Summary(99.88, 0.0, 5), (99.87, 0.0)).z) < 6
+
+
+def test_standard_deviation_is_that_of_a_sample():
+    assert Summary.of([1.0, 3.0]) == Summary(2.0, pytest.approx(2**0.5), 2)
+    assert Summary.of([1.0]) == Summary(1.0, 0.0, 1)
+
+
+def test_classical_baselines_of_small_sets_are_the_papers_on_validation_rows():
+    assert reported_split("htru2", "random-forest") == "validation"
+    assert reported_split("mnist", "random-forest") == "test"
+    assert reported_split("htru2", "neuralef") == reported_split("htru2", "piefs-off") == "test"
+
+
+def test_summary_has_its_columns_and_the_papers_numbers(results):
+    rows = list(csv.DictReader(io.StringIO(summary_csv(Records(results / "records")))))
+    assert list(rows[0]) == list(SUMMARY_COLUMNS)
+    ours = [r for r in rows if r["method"] == "piefs-off" and r["split"] == "test"]
+    assert [(r["paper_mean"], r["n_seeds"]) for r in ours] == [("99.87", "1")]
+    accuracy = Records(results / "records").load(MOONS).metrics["accuracy"]["test"]
+    assert float(ours[0]["mean"]) == pytest.approx(100 * accuracy, abs=1e-3)
+    forest = {r["split"]: r["paper_mean"] for r in rows if r["method"] == "random-forest"}
+    assert forest == {"train": "", "validation": "99.89", "test": ""}
+
+
+# --- the report --------------------------------------------------------------------------------
+
+
+def test_report_shows_tables_figures_and_every_claim(results):
+    page = write_report(results)
+    text = page.read_text()
+    for table in tables(Records(results / "records")):
+        assert f"id='{table.name}'" in text
+    for figure in ("geometry", "maps", "accuracy", "residual", "maps-kept", "scatter"):
+        assert f"id='figure-{figure}'" in text
+        assert (results / "figures" / f"{figure}.svg").exists()
+    assert text.count("data:image/png;base64,") == 6  # MNIST's Gram matrices are not there
+    assert all(quote.split(",")[0].replace("'", "&#x27;") in text for quote, _, _ in CLAIMS)
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "piefs-off" in (results / "README.md").read_text()
+
+
+def test_claims_without_their_runs_are_open(tmp_path):
+    claims = ledger(Records(tmp_path))
+    assert [claim.holds for claim in claims].count(None) == len(CLAIMS) - 1
+    assert deviations(Records(tmp_path)) == []
+
+
+def test_committed_records_are_readable_and_named_rightly():
+    found = list(Records(ROOT / "results" / "records"))
+    assert found
+    for record in found:
+        assert record.cell.dataset in DATASETS
+        assert record.metrics["config"]["seed"] == record.cell.seed
+    keys = summaries(found)
+    assert keys["two-moons", "piefs-off", "supervised", "paper"].n_seeds == 5
+
+
+def test_every_item_has_cells():
+    assert all(make(2) for make in ITEMS.values())
+    json.dumps({name: len(make(5)) for name, make in ITEMS.items()})

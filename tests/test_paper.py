@@ -128,6 +128,12 @@ def test_no_model_and_no_unfinished_run_is_left_behind(results):
     }
 
 
+def test_a_method_without_probabilities_has_its_accuracy(tmp_path):
+    svm = work(Cell("two-moons", "svm", "supervised", "paper", 0), tmp_path, quick=True)
+    assert svm["accuracy"]["test"] > 0.95
+    assert svm["log_loss"]["test"] is None
+
+
 def test_a_second_grid_does_only_what_is_missing(results):
     before = (results / "records" / str(MOONS) / "metrics.json").stat().st_mtime_ns
     lda = Cell("two-moons", "lda", "supervised", "paper", 0)
@@ -174,6 +180,14 @@ def test_difference_is_in_standard_errors_of_both():
     assert entry.z == pytest.approx(1 / np.hypot(0.3 / 2, 0.5 / 5**0.5))
     assert Entry(Summary(96.0, 0.3, 4), (95.0, 0.5), comparable=False).z is None
     assert Entry(None, (95.0, 0.5)).z is None
+
+
+def test_the_draw_of_the_held_out_rows_counts():
+    summary, paper = Summary(100.0, 0.0, 5), (99.87, 0.0)
+    assert abs(Entry(summary, paper).z) > 50
+    assert Entry(summary, paper, n_rows=1500).z == pytest.approx(
+        0.13 / (99.87 * 0.13 / 1500) ** 0.5, rel=0.01
+    )
 
 
 def test_spread_of_none_is_taken_for_rounding():

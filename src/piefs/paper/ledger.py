@@ -14,7 +14,7 @@ import numpy as np
 from piefs.paper.cells import DATASETS, PIEFS, PLANE, Cell
 from piefs.paper.published import ACCURACY, reported_split
 from piefs.paper.records import Key, Records, Summary, summaries
-from piefs.paper.tables import TITLES, Entry
+from piefs.paper.tables import TITLES, Entry, accuracy_entry
 
 Finding = tuple[str, bool | None]
 STEPS_A_MAP = 3750
@@ -247,7 +247,7 @@ def deviations(records: Records, beyond: float = 2.0) -> list[tuple[str, Entry]]
     for key, paper in ACCURACY.items():
         dataset, method, mode, variant = key
         ours = by_split[reported_split(dataset, method)].get(key)
-        entry = Entry(ours, paper, dataset != "cifar10-embedding")
+        entry = accuracy_entry(dataset, ours, paper)
         if entry.z is not None and abs(entry.z) > beyond:
             found.append((f"{dataset}/{method}/{mode}/{variant}", entry))
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -55,31 +56,44 @@ def evaluate(
     )
 
 
-def scores_by_split(model: Any, data: Dataset) -> dict[str, dict[str, float]]:
-    """{metric: {split: value}} of anything with `predict_proba`."""
+def scores_by_split(model: Any, data: Dataset) -> dict[str, dict[str, float | None]]:
+    """{metric: {split: value}} of anything that predicts."""
     parts = data.splits.items()
     return _by_metric({name: classification_scores(model, part) for name, part in parts})
 
 
-def _by_metric(by_split: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
+def _by_metric(
+    by_split: Mapping[str, Mapping[str, float | None]],
+) -> dict[str, dict[str, float | None]]:
     """{split: {metric: value}} turned into {metric: {split: value}}."""
     names = next(iter(by_split.values()))
     return {name: {split: row[name] for split, row in by_split.items()} for name in names}
 
 
-def classification_scores(readout: Any, part: Split) -> dict[str, float]:
-    """Accuracy, F1 (of class 1 for two classes, else macro), ROC-AUC and log loss."""
+def classification_scores(readout: Any, part: Split) -> dict[str, float | None]:
+    """Accuracy, F1 (of class 1 for two classes, else macro), ROC-AUC and log loss.
+
+    What predicts labels only, without probabilities, has neither of the latter two.
+    """
+    if not hasattr(readout, "predict_proba"):
+        predicted = readout.predict(part.x)
+        return _label_scores(part.y, predicted) | {"roc_auc": None, "log_loss": None}
     probabilities = readout.predict_proba(part.x)
     labels = np.arange(probabilities.shape[1])
-    predicted = probabilities.argmax(axis=1)
     binary = len(labels) == 2
-    return {
-        "accuracy": float(accuracy_score(part.y, predicted)),
-        "f1": float(f1_score(part.y, predicted, average="binary" if binary else "macro")),
+    return _label_scores(part.y, probabilities.argmax(axis=1)) | {
         "roc_auc": float(
             roc_auc_score(part.y, probabilities[:, 1])
             if binary
             else roc_auc_score(part.y, probabilities, multi_class="ovr", labels=labels)
         ),
         "log_loss": float(log_loss(part.y, probabilities, labels=labels)),
+    }
+
+
+def _label_scores(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float | None]:
+    average = "binary" if truth.max() <= 1 else "macro"
+    return {
+        "accuracy": float(accuracy_score(truth, predicted)),
+        "f1": float(f1_score(truth, predicted, average=average)),
     }

@@ -1,9 +1,8 @@
 """The time of a whole fit against what a user might take instead, on the same rows and cores."""
 
 import json
-import os
-import subprocess
-import sys
+
+from benchmarks.processes import fresh_python
 
 MODELS = {
     "piefs fast": "PIEFSClassifier(preset='fast', random_state=0)",
@@ -55,14 +54,7 @@ DATASETS = ("two-moons", "digits", "htru2")
 def one_fit(dataset: str, model: str) -> dict[str, float]:
     """In a process of its own: compilation counts, and so does the peak memory."""
     code = PROGRAM.format(dataset=dataset, model=model)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.strip().splitlines()[-1])
+    return json.loads(fresh_python(code).splitlines()[-1])
 
 
 def run() -> dict[str, object]:

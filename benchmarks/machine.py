@@ -2,8 +2,6 @@
 
 import os
 import platform
-import subprocess
-import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -11,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.processes import fresh_python
 from benchmarks.timing import interleaved
 
 PACKAGES = ("jax", "jaxlib", "numpy", "optax", "piefs", "scikit-learn", "torch", "umap-learn")
@@ -63,10 +62,7 @@ def _version(name: str) -> str | None:
 def on_one_core(code: str) -> str:
     """What a fresh Python prints that may use one core only."""
     pinned = f"import os; os.sched_setaffinity(0, {{{max(os.sched_getaffinity(0))}}})\n{code}"
-    done = subprocess.run(
-        [sys.executable, "-c", pinned], capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
+    return fresh_python(pinned)
 
 
 def multiply_rate(shape: tuple[int, int, int]) -> float:

@@ -221,20 +221,25 @@ def draw_steps(rows: list[dict[str, Any]]) -> None:
 
 
 def draw_scaling(found: dict[str, Any]) -> None:
-    """One panel for each quantity, with the expected slope through the last point."""
+    """One panel for each quantity, with the expected slope through its last (or first) point."""
     import matplotlib.pyplot as plt
 
     labels = {"n": "rows n", "d": "features d", "K": "maps K", "batch": "batch", "width": "width"}
-    figure, axes = plt.subplots(1, len(labels), figsize=(13, 3.4), layout="constrained")
+    figure, axes = plt.subplots(
+        1, len(labels), figsize=(13, 3.4), sharey=True, layout="constrained"
+    )
     for axis, (name, label) in zip(axes, labels.items(), strict=True):
         rows = [row for row in found["rows"] if row["varied"] == name]
         x, y = [row["value"] for row in rows], [row["seconds"] for row in rows]
         slope = found["expected_slopes"][name]
         axis.loglog(x, y, "o-", color="#0072B2", label="measured")
-        expected = [y[-1] * (value / x[-1]) ** slope for value in x]
+        anchor = -1 if slope else 0
+        expected = [y[anchor] * (value / x[anchor]) ** slope for value in x]
         axis.loglog(x, expected, "--", color="#888888", label=f"slope {slope}")
         axis.set_xlabel(label)
-        axis.set_ylim(min(y) / 2.5, max(y) * 2)
+        axis.set_xticks(x, [f"{value:,}" if value < 10_000 else f"{value // 1000}k" for value in x])
+        axis.minorticks_off()
+        axis.set_ylim(0.1, 30)
         axis.legend(frameon=False, fontsize=8.5)
     axes[0].set_ylabel("seconds of a fit")
     figure.savefig(IMAGES / "scaling.png", dpi=130)

@@ -1,9 +1,8 @@
 """How time and memory grow with rows, features, maps, batch and width."""
 
 import json
-import os
-import subprocess
-import sys
+
+from benchmarks.processes import fresh_python
 
 BASE = {"n": 20_000, "d": 32, "K": 4, "batch": 512, "width": 64}
 GRID = {
@@ -40,14 +39,7 @@ print(json.dumps(dict(seconds=round(seconds, 3), peak_mb=round(peak), data_mb=da
 def one_fit(settings: dict[str, int]) -> dict[str, float]:
     """A second fit of the same shape, in a process of its own."""
     code = PROGRAM.format(**settings, steps=STEPS)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(done.stdout.strip())
+    return json.loads(fresh_python(code))
 
 
 def run() -> dict[str, object]:

@@ -1,11 +1,10 @@
 """What a user waits for before the first step: imports and compilation, cold and kept."""
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from statistics import median
+
+from benchmarks.processes import fresh_python
 
 IMPORTS = {
     "import piefs": "import piefs",
@@ -28,15 +27,6 @@ for d, batch, metric in {shapes}:
 print(json.dumps(found))
 """
 SHAPES = [(2, 256, "off"), (8, 2048, "diag"), (784, 2048, "off"), (784, 2048, "trotter")]
-
-
-def fresh_python(code: str, **environment: str) -> str:
-    """What a new process prints."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("JAX_")} | environment
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=True
-    )
-    return done.stdout.strip()
 
 
 def import_seconds(statement: str) -> float:

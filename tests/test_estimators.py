@@ -167,6 +167,25 @@ def test_early_stopping_saves_steps_and_records_the_loss(moons):
             assert min(latest) >= min(earlier) * (1 - 1e-3)
 
 
+def test_by_default_maps_stop_early_where_validation_rows_are_given_or_can_be_spared(
+    moons, monkeypatch
+):
+    X, y = moons
+    few = SMALL | {"steps_per_component": 20}
+    small = PIEFSClassifier(**few).fit(X, y)
+    assert small.settings_["early_stopping"] is False
+    assert len(small.coordinates_) == len(X)
+    given = PIEFSClassifier(**few).fit(X[:200], y[:200], validation_data=(X[200:], y[200:]))
+    assert given.settings_["early_stopping"] is True
+    assert len(given.coordinates_) == 200
+    monkeypatch.setattr("piefs.estimators.base.ROWS_TO_SPARE", len(X))
+    large = PIEFSClassifier(**few).fit(X, y)
+    assert large.settings_["early_stopping"] is True
+    assert len(large.coordinates_) == 270
+    paper = PIEFSClassifier(preset="paper", **few).fit(X, y)
+    assert paper.settings_["early_stopping"] is False
+
+
 def test_validation_data_is_scored_while_training(moons):
     X, y = moons
     model = PIEFSClassifier(**SMALL).fit(X[:200], y[:200], validation_data=(X[200:], y[200:]))

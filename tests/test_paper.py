@@ -47,6 +47,7 @@ def test_a_wrong_name_is_refused_with_what_there_is(name, reason):
 
 def test_every_number_of_the_paper_has_cells_behind_it():
     keys = {(c.dataset, c.method, c.mode, c.variant) for c in cells_of()}
+    keys |= {(c.dataset, c.method, c.mode, c.variant) for c in cells_of(datasets=["cifar10-r18"])}
     assert set(ACCURACY) <= keys
     assert set(GRAM_ERROR) <= keys
 
@@ -67,6 +68,13 @@ def test_a_part_can_be_chosen():
     for wrong in ({"items": ["table-mian"]}, {"items": [], "datasets": ["minst"]}):
         with pytest.raises(InputError, match="there are"):
             cells_of(**wrong)
+
+
+def test_the_papers_own_embedding_is_used_where_it_is_asked_for():
+    assert "cifar10-r18" not in {cell.dataset for cell in cells_of()}
+    chosen = cells_of(["table-main"], datasets=["cifar10-r18"], n_seeds=1)
+    assert {cell.dataset for cell in chosen} == {"cifar10-r18"}
+    assert "piefs-trotter" in {cell.method for cell in chosen}
 
 
 def test_the_cheap_cells_come_first():

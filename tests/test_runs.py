@@ -51,6 +51,7 @@ def test_metrics_file_has_the_contracts_keys(moons_run):
         assert set(stored[name]) == {"train", "validation", "test"}
     assert len(stored["energies"]) == 3
     assert stored["seconds"] > 0
+    assert (stored["steps"], stored["steps_saved"]) == (180, 0)
     assert stored["steps_per_second"] == pytest.approx(180 / stored["seconds"])
     assert stored["versions"]["jax"]
     assert stored["config"]["batch_size"] == 128

@@ -292,6 +292,19 @@ def data_path(
     show_path(name, data_dir)
 
 
+@data_app.command("build")
+def data_build(
+    name: Annotated[str, typer.Argument(help="cifar10-r18.")],
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Make a data set from images and a pretrained network (needs a network connection)."""
+    from piefs.cli.data import build_and_tell
+
+    build_and_tell(name, data_dir, quiet=quiet)
+
+
 @data_app.command("fetch")
 def data_fetch(
     name: Annotated[str, typer.Argument(help="A built-in data set.")],

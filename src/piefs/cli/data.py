@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from piefs.datasets import BUILTIN
 from piefs.datasets.download import fetch
+from piefs.datasets.embed import build_cifar10_r18
 from piefs.datasets.files import FILES, DataFile, locate
 from piefs.errors import DataNotFoundError, InputError
 
@@ -39,6 +41,8 @@ def _place(name: str, data_dir: Path | None) -> str:
     try:
         return str(locate(FILES[name], data_dir))
     except DataNotFoundError:
+        if FILES[name].is_built:
+            return f"not here: piefs data build {name}"
         return f"not here: piefs data fetch {name}" if FILES[name].urls else "not here"
 
 
@@ -53,6 +57,20 @@ def _file_of(name: str) -> DataFile:
 def show_path(name: str, data_dir: Path | None) -> None:
     """The path alone, for use in scripts."""
     print(locate(_file_of(name), data_dir))
+
+
+def build_and_tell(name: str, data_dir: Path | None, *, quiet: bool) -> None:
+    """Make a data set that cannot be downloaded as such."""
+    if not _file_of(name).is_built:
+        raise InputError(f"{name!r} is not built but fetched: piefs data fetch {name}")
+    console = Console(quiet=quiet)
+    columns = (TextColumn("embedding"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("", total=None)
+        path = build_cifar10_r18(
+            data_dir, lambda done, total: progress.update(task, completed=done, total=total)
+        )
+    console.print(f"{name} is in {path}.")
 
 
 def fetch_and_tell(name: str, data_dir: Path | None, *, quiet: bool) -> None:

@@ -104,21 +104,25 @@ def cifar10_embedding(data_dir: str | Path | None = None, split_seed: int = 0) -
 
     A stand-in for the paper's ResNet-18 embeddings, not the same data.
     """
-    arrays = read_npz(FILES["cifar10-embedding"], data_dir)
+    about = "CIFAR-10 as 512-d VGG16 embeddings (a stand-in for the paper's ResNet-18 embeddings)"
+    return _embeddings("cifar10-embedding", "vgg", about, data_dir)
+
+
+def cifar10_r18(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
+    """CIFAR-10 as 512 features of a ResNet-18, the paper's data; made by `piefs data build`."""
+    about = "CIFAR-10 as 512-d embeddings of an ImageNet-trained ResNet-18"
+    return _embeddings("cifar10-r18", "resnet", about, data_dir)
+
+
+def _embeddings(name: str, prefix: str, about: str, data_dir: str | Path | None) -> Dataset:
+    arrays = read_npz(FILES[name], data_dir)
 
     def part(name: str) -> Split:
         return Split(arrays[f"x_{name}"].astype(np.float32), arrays[f"y_{name}"].astype(np.int32))
 
-    return Dataset(
-        "cifar10-embedding",
-        part("train"),
-        part("val"),
-        part("test"),
-        CIFAR10_CLASSES,
-        tuple(f"vgg{i}" for i in range(512)),
-        "CIFAR-10 as 512-d VGG16 embeddings (a stand-in for the paper's ResNet-18 embeddings)",
-        standardize=True,
-    )
+    splits = (part("train"), part("val"), part("test"))
+    features = tuple(f"{prefix}{i}" for i in range(splits[0].x.shape[1]))
+    return Dataset(name, *splits, CIFAR10_CLASSES, features, about, standardize=True)
 
 
 def _unit_range(images: np.ndarray) -> np.ndarray:
@@ -140,6 +144,7 @@ BUILTIN: dict[str, Callable[..., Dataset]] = {
     "htru2": htru2,
     "mnist": mnist,
     "cifar10-embedding": cifar10_embedding,
+    "cifar10-r18": cifar10_r18,
 }
 
 

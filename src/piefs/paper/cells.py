@@ -7,7 +7,7 @@ name is also the folder of its record. An item (`table-main`, `figure-gram`, …
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -17,6 +17,9 @@ from piefs.weighting import Dampened, Scaled, Static
 PLANE = ("two-moons", "circles")
 LOW_DIMENSIONAL = (*PLANE, "htru2")
 DATASETS = (*LOW_DIMENSIONAL, "mnist", "cifar10-embedding")
+PAPER_EMBEDDING = "cifar10-r18"
+"""The paper's own embedding takes the place of ours where it is asked for by name."""
+ALL_DATASETS = (*DATASETS, PAPER_EMBEDDING)
 METRICS = ("off", "diag", "trotter")
 PIEFS = tuple(f"piefs-{metric}" for metric in METRICS)
 PAPER_BASELINES = ("random-forest", "logistic-regression", "pca-lr", "neuralef")
@@ -82,7 +85,7 @@ class Cell:
         dataset, method, mode, variant, seed = parts
         cell = cls(dataset, method, mode, variant, int(seed))
         known = {
-            "dataset": (cell.dataset, DATASETS),
+            "dataset": (cell.dataset, ALL_DATASETS),
             "method": (cell.method, (*PIEFS, *PAPER_BASELINES, *MORE_BASELINES)),
             "mode": (cell.mode, MODES),
             "variant": (cell.variant, tuple(VARIANTS)),
@@ -189,9 +192,12 @@ def cells_of(
         if item not in ITEMS:
             raise InputError(f"no item {item!r}; there are {', '.join(ITEMS)}")
     for dataset in datasets:
-        if dataset not in DATASETS:
-            raise InputError(f"no data set {dataset!r}; there are {', '.join(DATASETS)}")
+        if dataset not in ALL_DATASETS:
+            raise InputError(f"no data set {dataset!r}; there are {', '.join(ALL_DATASETS)}")
     cells = {cell for item in items for cell in ITEMS[item](n_seeds)}
+    if PAPER_EMBEDDING in datasets:
+        ours = [cell for cell in cells if cell.dataset == "cifar10-embedding"]
+        cells |= {replace(cell, dataset=PAPER_EMBEDDING) for cell in ours}
     return sorted((c for c in cells if not datasets or c.dataset in datasets), key=_priority)
 
 
@@ -199,11 +205,11 @@ def _priority(cell: Cell) -> tuple:
     """Low-dimensional sets and `off` first, then seeds in turn, the long `trotter` runs last."""
     methods = (*PAPER_BASELINES, *MORE_BASELINES, *PIEFS)
     return (
-        cell.variant != "paper" and cell.dataset in ("mnist", "cifar10-embedding"),
+        cell.variant != "paper" and cell.dataset not in LOW_DIMENSIONAL,
         cell.method == "piefs-trotter" and cell.dataset not in LOW_DIMENSIONAL,
         cell.dataset not in LOW_DIMENSIONAL,
         cell.seed,
-        DATASETS.index(cell.dataset),
+        ALL_DATASETS.index(cell.dataset),
         methods.index(cell.method),
         cell.mode,
         cell.variant,

@@ -13,12 +13,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from piefs.datasets import load
-from piefs.paper.cells import DATASETS, PIEFS, PLANE, Cell
+from piefs.paper.cells import ALL_DATASETS, PIEFS, PLANE, Cell
 from piefs.paper.records import Record, Records, summaries
 from piefs.paper.tables import TITLES
 
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7")
-COLORS: dict[str, str] = dict(zip(DATASETS, PALETTE, strict=True))
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#7A4B94")
+COLORS: dict[str, str] = dict(zip(ALL_DATASETS, PALETTE, strict=True))
 MARKERS: dict[str, str] = dict(zip(PIEFS, ("o", "s", "^"), strict=True))
 STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
 N_GRAM = 10
@@ -117,7 +117,12 @@ def _off(records: Records) -> dict[str, list[Record]]:
         wanted = (cell.method, cell.mode, cell.variant) == ("piefs-off", "supervised", "paper")
         if wanted and record.history():
             found[cell.dataset].append(record)
-    return {dataset: found[dataset] for dataset in DATASETS if dataset in found}
+    return {dataset: found[dataset] for dataset in ALL_DATASETS if dataset in found}
+
+
+def _single_axis() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    return figure, figure.subplots()
 
 
 def _curves(records: Records, column: str, label: str, scale: float) -> Figure | None:
@@ -125,8 +130,7 @@ def _curves(records: Records, column: str, label: str, scale: float) -> Figure |
     runs = _off(records)
     if not runs:
         return None
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = _single_axis()
     for dataset, found in runs.items():
         histories = [record.history() for record in found]
         length = min(map(len, histories))
@@ -157,8 +161,7 @@ def maps_kept(records: Records) -> Figure | None:
     runs = _off(records)
     if not runs:
         return None
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    axis = figure.subplots()
+    figure, axis = _single_axis()
     for dataset, found in runs.items():
         last = [
             {row["map"]: 100 * row["validation_accuracy"] for row in r.history()} for r in found
@@ -219,9 +222,10 @@ def scatter(records: Records) -> Figure | None:
         axis.set_title(mode)
     first, last = figure.axes
     first.set_ylabel("test accuracy, %")
-    dots = [last.scatter([], [], color=color) for color in COLORS.values()]
+    used = [d for d in COLORS if any(key[0] == d for key in errors)]
+    dots = [last.scatter([], [], color=COLORS[d]) for d in used]
     shapes = [last.scatter([], [], color="#777777", marker=m) for m in MARKERS.values()]
-    labels = [*(TITLES[d] for d in COLORS), *(m.removeprefix("piefs-") for m in MARKERS)]
+    labels = [*(TITLES[d] for d in used), *(m.removeprefix("piefs-") for m in MARKERS)]
     outside: Any = "outside right upper"  # matplotlib's types do not know it
     figure.legend(dots + shapes, labels, loc=outside, frameon=False, fontsize=9)
     return figure

@@ -62,8 +62,9 @@ def _page(
     sections = [
         "<h1>The paper, re-derived</h1>",
         f"<p class=note>{n} runs. Each entry: ours, mean ± standard deviation over seeds [number "
-        "of seeds]; below it the paper's number and the difference in standard errors (of seeds, and of the "
-        "draw of the held-out rows). Green: within two of them; orange: further away.</p>",
+        "of seeds]; below it the paper's number and the difference in standard errors (of the "
+        "seeds, and of the draw of the held-out rows). Green: within two of them; orange: further "
+        "away.</p>",
         "<nav><a href='#tables'>Tables</a><a href='#figures'>Figures</a>"
         "<a href='#ledger'>Claims</a><a href='#deviations'>Deviations</a>"
         "<a href='#again'>Again</a></nav>",

@@ -8,7 +8,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from piefs.paper.cells import DATASETS, ITEMS, MORE_BASELINES, PAPER_BASELINES, PIEFS, Cell
+from piefs.paper.cells import (
+    ALL_DATASETS,
+    DATASETS,
+    ITEMS,
+    MORE_BASELINES,
+    PAPER_BASELINES,
+    PIEFS,
+    Cell,
+)
 from piefs.paper.published import ACCURACY, GRAM_ERROR, N_SEEDS, Number, reported_split
 from piefs.paper.records import Key, Record, Summary, summaries
 
@@ -21,6 +29,7 @@ HELD_OUT_ROWS = {
     "htru2": 2685,
     "mnist": 5000,
     "cifar10-embedding": 10_000,
+    "cifar10-r18": 10_000,
 }
 
 TITLES = {
@@ -29,6 +38,7 @@ TITLES = {
     "htru2": "HTRU2",
     "mnist": "MNIST",
     "cifar10-embedding": "CIFAR-10 (our embedding)",
+    "cifar10-r18": "CIFAR-10 (R18 emb.)",
 }
 
 
@@ -97,6 +107,12 @@ def _mode(method: str) -> str:
     return "unsupervised" if method == "neuralef" else "supervised"
 
 
+def _shown(found: dict[Key, Summary]) -> list[str]:
+    """The data sets of the paper, its own CIFAR-10 embedding only where it was used."""
+    used = {key[0] for key in found}
+    return [dataset for dataset in ALL_DATASETS if dataset in DATASETS or dataset in used]
+
+
 def accuracy_entry(dataset: str, ours: Summary | None, paper: Number | None) -> Entry:
     """An accuracy on the rows that a data set holds out."""
     return Entry(ours, paper, dataset != "cifar10-embedding", HELD_OUT_ROWS[dataset])
@@ -107,7 +123,7 @@ def _by_dataset(
 ) -> tuple[tuple[str, tuple[Entry, ...]], ...]:
     """One row a data set, one column a (method, mode, variant)."""
     rows = []
-    for dataset in DATASETS:
+    for dataset in _shown(found):
         entries = []
         for method, mode, variant in columns:
             key = (dataset, method, mode, variant)
@@ -177,7 +193,7 @@ def _gram(records: list[Record], kind: str) -> Table:
     modes = ("supervised", "unsupervised")
     columns = [(method, mode) for mode in modes for method in PIEFS]
     rows = []
-    for dataset in DATASETS:
+    for dataset in _shown(found):
         keys = [(dataset, method, mode, "paper") for method, mode in columns]
         paper = {key: GRAM_ERROR[key] if kind == "batch" else None for key in keys}
         rows.append((TITLES[dataset], tuple(Entry(found.get(k), paper[k]) for k in keys)))

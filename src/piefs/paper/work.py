@@ -85,6 +85,8 @@ def _fit_baseline(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict
     n_components = QUICK["n_components"] if quick else 16
     image = cell.dataset == "mnist"
     model = make_baseline(cell.method, seed=cell.seed, n_components=n_components, image=image)
+    if quick:
+        model.set_params(**_short_budgets(model))
     start = time.perf_counter()
     model.fit(data.train.x, data.train.y)
     metrics = {
@@ -99,6 +101,12 @@ def _fit_baseline(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict
     record = Records(results / "records").path(cell)
     atomic.write_json(record / "metrics.json", metrics)
     return metrics
+
+
+def _short_budgets(model: Any) -> dict[str, int]:
+    """Few steps for a baseline that is trained by steps."""
+    names = [name for name in model.get_params() if name.endswith("__steps")]
+    return dict.fromkeys(names, QUICK["steps_per_component"])
 
 
 def main() -> int:

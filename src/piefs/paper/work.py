@@ -29,7 +29,7 @@ from piefs.runs import RunFolder, run
 from piefs.runs.scores import scores_by_split
 
 GRID_POINTS = 120
-QUICK_ROWS = 2000
+QUICK_ROWS, QUICK_TREES = 1000, 5
 
 
 def work(
@@ -104,9 +104,14 @@ def _fit_baseline(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict
 
 
 def _short_budgets(model: Any) -> dict[str, int]:
-    """Few steps for a baseline that is trained by steps."""
-    names = [name for name in model.get_params() if name.endswith("__steps")]
-    return dict.fromkeys(names, QUICK["steps_per_component"])
+    """Few steps for a baseline that is trained by steps, few trees for a boosted one."""
+    budgets: dict[str, int] = {}
+    for name in model.get_params():
+        if name.endswith("__steps"):
+            budgets[name] = int(QUICK["steps_per_component"])
+        elif name == "max_iter":
+            budgets[name] = QUICK_TREES
+    return budgets
 
 
 def main() -> int:

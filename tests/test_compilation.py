@@ -10,7 +10,11 @@ if "late" in sys.argv:
     import jax
 print(keep_compiled(sys.argv[1] if sys.argv[1] != "-" else None))
 import jax, jax.numpy as jnp
-jax.jit(lambda x: jnp.linalg.qr(jnp.tanh(x @ x.T) @ x)[0].sum())(jnp.ones((64, 64)))
+def slow_to_compile(x):
+    for i in range(150):
+        x = jnp.sin(x @ x.T + i) @ jnp.cos(x)
+    return x
+jax.jit(slow_to_compile)(jnp.ones((8, 8)))
 """
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from piefs.datasets import BUILTIN, load
+from piefs.datasets import load
 from piefs.datasets.files import FILES
 from piefs.errors import DamagedDataError, DataNotFoundError, InputError
 
@@ -27,7 +27,7 @@ def load_or_skip(name, **keywords):
     return load(name, **keywords)
 
 
-@pytest.mark.parametrize("name", BUILTIN)
+@pytest.mark.parametrize("name", SIZES)
 def test_splits_have_the_papers_sizes_and_keep_class_shares(name):
     data = load_or_skip(name)
     assert tuple(len(part) for part in data.splits.values()) == SIZES[name]

@@ -11,6 +11,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator, NullFormatter
 
 from piefs.datasets import load
 from piefs.paper.cells import ALL_DATASETS, PIEFS, PLANE, Cell
@@ -20,7 +21,12 @@ from piefs.paper.tables import TITLES
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#7A4B94")
 COLORS: dict[str, str] = dict(zip(ALL_DATASETS, PALETTE, strict=True))
 MARKERS: dict[str, str] = dict(zip(PIEFS, ("o", "s", "^"), strict=True))
-STYLE: Any = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
+STYLE: Any = {
+    "svg.hashsalt": "piefs",
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 N_GRAM = 10
 CLASS_COLORS = ("#222222", "#FFFFFF")
 
@@ -218,6 +224,9 @@ def scatter(records: Records) -> Figure | None:
             style = {"color": COLORS[dataset], "marker": MARKERS[method], "s": 55}
             axis.scatter(error.mean, accuracies[key].mean, **style, edgecolors="white")
         axis.set_xscale("log")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
         axis.set_xlabel("batch Gram error $\\|C - I\\|_F^2$")
         axis.set_title(mode)
     first, last = figure.axes

@@ -35,7 +35,7 @@ def test_every_result_names_its_machine_and_versions():
 
 def products(equation):
     """Two operations for each multiply-add of a matrix product, times the loop's length."""
-    a, b = (v.aval.shape for v in equation.invars)
+    a = equation.invars[0].aval.shape
     (contracted, _), _ = equation.params["dimension_numbers"]
     inner = 1
     for axis in contracted:
@@ -43,7 +43,7 @@ def products(equation):
     size = 2 * inner
     for extent in equation.outvars[0].aval.shape:
         size *= extent
-    return size if inner * min(len(a), len(b)) else 0
+    return size
 
 
 @pytest.mark.parametrize("d", [96, 784])

@@ -1,6 +1,5 @@
 import csv
 import io
-import json
 from pathlib import Path
 
 import numpy as np
@@ -261,4 +260,3 @@ def test_committed_records_are_readable_and_named_rightly():
 
 def test_every_item_has_cells():
     assert all(make(2) for make in ITEMS.values())
-    json.dumps({name: len(make(5)) for name, make in ITEMS.items()})

@@ -62,7 +62,7 @@ def show_path(name: str, data_dir: Path | None) -> None:
 def build_and_tell(name: str, data_dir: Path | None, *, quiet: bool) -> None:
     """Make a data set that cannot be downloaded as such."""
     if not _file_of(name).is_built:
-        raise InputError(f"{name!r} is not built but fetched: piefs data fetch {name}")
+        raise InputError(f"{name!r} is not made here; `piefs data list` says where it comes from")
     console = Console(quiet=quiet)
     columns = (TextColumn("embedding"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:

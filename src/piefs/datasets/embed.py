@@ -14,6 +14,7 @@ import numpy as np
 
 from piefs.datasets.files import FILES, data_folders
 from piefs.errors import InputError
+from piefs.io import atomic
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as the weights expect
 SIDE, BATCH, N_TRAIN = 224, 64, 45_000
@@ -40,13 +41,11 @@ def build_cifar10_r18(
             f"CIFAR-10 or the weights of ResNet-18 could not be downloaded ({error}); "
             "try again with a network, or use cifar10-embedding instead"
         ) from error
-    images, labels = (np.concatenate([np.asarray(getattr(p, a)) for p in parts]) for a in _FIELDS)
+    images = np.concatenate([part.data for part in parts])
+    labels = np.concatenate([part.targets for part in parts])
     embedded = embed(network, images, report=report)
     save_splits(path, embedded, labels.astype(np.uint8), n_test=len(parts[1]))
     return path
-
-
-_FIELDS = ("data", "targets")
 
 
 def _torchvision() -> Any:
@@ -89,8 +88,6 @@ def _batches(images: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
 
 def save_splits(path: Path, x: np.ndarray, y: np.ndarray, n_test: int) -> None:
     """45,000 training and 5,000 validation rows drawn at random, then the official test rows."""
-    from piefs.io import atomic
-
     n = len(x) - n_test
     order = np.random.default_rng(0).permutation(n)
     n_train = round(n * N_TRAIN / 50_000)

@@ -35,7 +35,7 @@ MORE_BASELINES = (
 DETERMINISTIC = ("logistic-regression", "pca-lr", "lda")
 MODES = ("supervised", "unsupervised")
 N_SEEDS, N_SEEDS_UNSUPERVISED = 5, 3
-PLATFORM_LIMITS = {"svm": LOW_DIMENSIONAL, "nca": LOW_DIMENSIONAL}
+FEASIBLE_ON = {"svm": LOW_DIMENSIONAL, "nca": LOW_DIMENSIONAL}
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
@@ -124,7 +124,7 @@ def _grid(
     for seed, dataset, method, variant in product(range(n_seeds), datasets, methods, variants):
         if seed and method in DETERMINISTIC:
             continue
-        if dataset in PLATFORM_LIMITS.get(method, DATASETS):
+        if dataset in FEASIBLE_ON.get(method, DATASETS):
             its_mode = "unsupervised" if method == "neuralef" else mode
             cells.append(Cell(dataset, method, its_mode, variant, seed))
     return cells

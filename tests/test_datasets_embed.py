@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from piefs.datasets import load
+from piefs.datasets.download import fetch
 from piefs.datasets.embed import build_cifar10_r18, embed, save_splits
 from piefs.datasets.files import FILES
 from piefs.errors import DataNotFoundError, InputError
@@ -14,6 +15,11 @@ HAS_TORCHVISION = importlib.util.find_spec("torchvision") is not None
 def test_before_it_is_built_the_command_that_builds_it_is_named(tmp_path):
     with pytest.raises(DataNotFoundError, match="piefs data build cifar10-r18"):
         load("cifar10-r18", tmp_path)
+
+
+def test_fetching_it_names_that_command_too(tmp_path):
+    with pytest.raises(InputError, match="piefs data build cifar10-r18"):
+        fetch(FILES["cifar10-r18"], tmp_path)
 
 
 @pytest.mark.skipif(HAS_TORCHVISION, reason="torchvision is installed here")

@@ -49,6 +49,10 @@ class ProgressBar:
 def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool = False) -> Path:
     """Download a data file into the first data folder, and verify what it decodes to."""
     place = data_folders(data_dir)[0] / file.path
+    if file.is_built:
+        raise InputError(
+            f"{file.dataset!r} is not downloaded: run `piefs data build {file.dataset}`"
+        )
     if not file.urls:
         raise InputError(f"{file.dataset!r} cannot be downloaded; put its file at {place}")
     failures = []

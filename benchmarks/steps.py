@@ -14,7 +14,8 @@ from piefs.batches import Batch
 from piefs.losses import init_readout
 from piefs.maps import init_map
 from piefs.metrics import init_metric
-from piefs.objective import Objective, Trainable, descend, init_optimizer
+from piefs.objective import Objective, Trainable, descend
+from piefs.optimizers import Optimizer
 from piefs.weighting import Dampened
 
 N_FROZEN, N_COMPONENTS, N_CLASSES = 8, 16, 10
@@ -42,7 +43,7 @@ class Ours:
             init_metric(self.metric, key, self.d, dtype=np.float32),
             init_readout(N_CLASSES, N_COMPONENTS, dtype=np.float32),
         )
-        self.opt_state = init_optimizer("adam", self.params)
+        self.opt_state = Optimizer().init(self.params)
         n, ones = (self.n_steps, self.batch), np.ones((self.n_steps, self.batch), np.float32)
         frozen = rng.standard_normal((*n, N_COMPONENTS), dtype=np.float32)
         frozen[..., N_FROZEN:] = 0
@@ -68,7 +69,7 @@ class Ours:
             total_steps=3750,
             learning_rate=1e-3,
             objective=self.objective,
-            optimizer="adam",
+            optimizer=Optimizer(),
         )
         jax.block_until_ready(sums)
 

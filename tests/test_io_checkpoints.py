@@ -11,6 +11,7 @@ from piefs.io.checkpoints import CheckpointError
 from piefs.io.models import flatten
 
 SMALL = {
+    "schedule": "sequential",
     "n_components": 3,
     "steps_per_component": 40,
     "batch_size": 32,
@@ -67,6 +68,21 @@ def test_a_resumed_run_ends_at_the_same_model_history_and_energies(
     assert same(resumed, whole)
     assert resumed.history_ == whole.history_
     assert np.array_equal(resumed.energies_, whole.energies_)
+
+
+# all 3 maps at once: 3 chunks and one freeze
+@pytest.mark.parametrize("n_calls", [1, 3, 4])
+def test_a_resumed_nested_run_ends_at_the_same_model(rows, tmp_path, n_calls):
+    path, nested = tmp_path / "checkpoint", {"schedule": "nested", "whiten": True}
+    whole = fit(rows, **nested)
+    with pytest.raises(CutError):
+        fit(rows, Checkpoint(path, every_seconds=0), cut_after(n_calls), **nested)
+    seen = []
+    checkpoint = Checkpoint(path, every_seconds=0, resume=True)
+    resumed = fit(rows, checkpoint, lambda state: seen.append(state.step), **nested)
+    assert same(resumed, whole)
+    assert resumed.history_ == whole.history_
+    assert len(seen) == 4 - n_calls  # it did not start over
 
 
 def test_resuming_does_not_start_over(rows, tmp_path):

@@ -15,6 +15,7 @@ BY_HAND = {
     "tanh": math.tanh,
     "softplus": lambda z: math.log1p(math.exp(z)),
     "gelu": lambda z: z * 0.5 * (1 + math.erf(z / math.sqrt(2))),
+    "silu": lambda z: z / (1 + math.exp(-z)),
     "sin": math.sin,
 }
 

@@ -15,7 +15,8 @@ from piefs.losses import Readout, init_readout
 from piefs.maps import ScalarMap
 from piefs.metrics import Diag, Off
 from piefs.networks import MLP
-from piefs.objective import Objective, StepRecord, Trainable, descend, init_optimizer
+from piefs.objective import Objective, StepRecord, Trainable, descend
+from piefs.optimizers import Optimizer
 from piefs.weighting import Dampened, Static
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -208,9 +209,10 @@ def test_readout_columns_beyond_the_active_map_get_no_gradient(params, batch):
 # --- descent -----------------------------------------------------------------------------------
 
 
-def run(params, chunk, optimizer="adam", opt_state=None, **options):
+def run(params, chunk, direction="adam", opt_state=None, **options):
     """`descend` on copies, since it donates its first two arguments."""
-    opt_state = init_optimizer(optimizer, params) if opt_state is None else opt_state
+    optimizer = Optimizer(direction)
+    opt_state = optimizer.init(params) if opt_state is None else opt_state
     options = {"first_step": 0, "n_steps": 3, "total_steps": 7, "learning_rate": 0.05} | options
     options |= {"k": ACTIVE, "objective": Objective(GENTLE), "optimizer": optimizer}
     return descend(copied(params), copied(opt_state), chunk, **options)
@@ -277,7 +279,7 @@ def lowered(n_components, k, n_classes=10, d=16, width=64, batch=32):
     )
     return descend.lower(
         params,
-        init_optimizer("adam", params),
+        Optimizer().init(params),
         chunk,
         k=k,
         first_step=0,
@@ -285,7 +287,7 @@ def lowered(n_components, k, n_classes=10, d=16, width=64, batch=32):
         total_steps=2,
         learning_rate=1e-3,
         objective=Objective(Dampened()),
-        optimizer="adam",
+        optimizer=Optimizer(),
     )
 
 

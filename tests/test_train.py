@@ -13,6 +13,7 @@ from piefs.losses import gram, gram_error
 from piefs.maps import ScalarMap, init_map, n_maps
 from piefs.metrics import Metric, Off
 from piefs.objective import Objective, StepRecord, descend
+from piefs.optimizers import Optimizer
 from piefs.rotations import rotate
 from piefs.train import TrainConfig, Validation, WarmStart, train
 from piefs.weighting import Dampened, Static
@@ -480,7 +481,7 @@ def test_one_feature_trains_with_every_named_metric():
 
 
 def test_sgd_trains_too(samples):
-    config = replace(CONFIG, metric="off", optimizer="sgd")
+    config = replace(CONFIG, metric="off", optimizer=Optimizer("sgd"))
     final = train(samples, config, n_outputs=2)
     first, *_, last = (row["gram_error"] for row in final.history if row["map"] == 1)
     assert last < 0.5 * first

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piefs import datasets, plot
     from piefs.compilation import keep_compiled
-    from piefs.estimators import PIEFSClassifier, PIEFSTransformer, load
+    from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.io.checkpoints import Checkpoint
     from piefs.metrics import Metric
     from piefs.rotations import Rotation
@@ -28,6 +28,7 @@ __all__ = [
     "LossWeights",
     "Metric",
     "PIEFSClassifier",
+    "PIEFSRegressor",
     "PIEFSTransformer",
     "Rotation",
     "TrainState",
@@ -42,6 +43,7 @@ _HOMES = {
     "LossWeights": "weighting",
     "Metric": "metrics",
     "PIEFSClassifier": "estimators",
+    "PIEFSRegressor": "estimators",
     "PIEFSTransformer": "estimators",
     "Rotation": "rotations",
     "TrainState": "train",

@@ -14,10 +14,11 @@ from jax.typing import ArrayLike
 
 from piefs.batches import Samples
 from piefs.gradients import dot
-from piefs.maps import ScalarMap, coordinates
+from piefs.maps import ScalarMap, coordinates, is_single, n_maps
 from piefs.metrics import Metric
 
 BLOCK_ROWS = 8192
+FORM_ELEMENTS = 2**23  # of the gradients of all maps that are in memory at a time
 
 
 def blockwise(function: Callable[[np.ndarray], ArrayLike], x: np.ndarray) -> np.ndarray:
@@ -28,9 +29,9 @@ def blockwise(function: Callable[[np.ndarray], ArrayLike], x: np.ndarray) -> np.
     )
 
 
-def _blocks(x: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
+def _blocks(x: np.ndarray, most: int = BLOCK_ROWS) -> Iterator[tuple[np.ndarray, int]]:
     """Blocks of x with their true number of rows. Small tables use the next power of two."""
-    size = min(BLOCK_ROWS, 1 << max(0, len(x) - 1).bit_length())
+    size = min(BLOCK_ROWS, most, 1 << max(0, len(x) - 1).bit_length())
     for start in range(0, len(x), size):
         block = x[start : start + size]
         n = len(block)
@@ -40,7 +41,8 @@ def _blocks(x: np.ndarray) -> Iterator[tuple[np.ndarray, int]]:
 
 
 _one_map = jax.jit(lambda phi, x: phi(x))
-_all_maps = jax.jit(coordinates)
+_all_maps = jax.jit(lambda maps, x: coordinates(maps, x))
+_mixed_maps = jax.jit(lambda maps, mixing, x: coordinates(maps, x) @ mixing.T)
 _log_scales = jax.jit(lambda metric, x: metric.log_scales(x))
 
 
@@ -52,10 +54,37 @@ def _weighted_energy(phi: ScalarMap, metric: Metric, x: Array, weight: Array) ->
     return jnp.sum(weight * dot(transformed, transformed))
 
 
-def coordinates_of(maps: ScalarMap, x: np.ndarray) -> np.ndarray:
-    """Φ(x), shape (n, K), of a stack of maps, for any number of rows."""
+@jax.jit
+def _weighted_forms(maps: ScalarMap, metric: Metric, x: Array, weight: Array) -> Array:
+    """Σ w_i (A∇φ_j)·(A∇φ_k)(x_i), shape (K, K)."""
+
+    def transformed(phi: ScalarMap) -> Array:
+        _, gradient = phi.value_and_gradient(x)
+        return jnp.sqrt(weight)[:, None] * metric.apply(x, gradient).dense()
+
+    vectors = jax.vmap(transformed)(maps)
+    flat = vectors.reshape(vectors.shape[0], -1)
+    return flat @ flat.T
+
+
+def coordinates_of(maps: ScalarMap, x: np.ndarray, mixing: np.ndarray | None = None) -> np.ndarray:
+    """Φ(x), shape (n, K), of a stack of maps, mixed if so asked, for any number of rows."""
     maps = jax.device_put(maps)  # once, not with every block
-    return blockwise(lambda block: _all_maps(maps, block), x)
+    if mixing is None:
+        return blockwise(lambda block: _all_maps(maps, block), x)
+    mixing = jax.device_put(mixing)
+    return blockwise(lambda block: _mixed_maps(maps, mixing, block), x)
+
+
+def dirichlet_matrix(maps: ScalarMap, metric: Metric, samples: Samples) -> np.ndarray:
+    """⟨φ_j, φ_k⟩_mde over all samples, shape (K, K), in double precision."""
+    size = max(1, FORM_ELEMENTS // (n_maps(maps) * samples.x.shape[1]))
+    total = np.zeros((n_maps(maps), n_maps(maps)))
+    for (x, _), (w, _) in zip(
+        _blocks(samples.x, size), _blocks(samples.weights, size), strict=True
+    ):
+        total += np.asarray(_weighted_forms(maps, metric, x, w), dtype=np.float64)
+    return total / samples.weights.sum(dtype=float)
 
 
 def energy_of(phi: ScalarMap, metric: Metric, samples: Samples) -> float:
@@ -85,17 +114,20 @@ class Columns:
         for phi in frozen:
             self.append(phi)
 
-    def column(self, phi: ScalarMap) -> np.ndarray:
-        """φ(x) on the fixed rows."""
-        return blockwise(lambda block: _one_map(phi, block), self.x)
-
     def append(self, phi: ScalarMap) -> None:
-        """Freeze φ as the next column."""
-        self.values[:, self.n_frozen] = self.column(phi)
-        self.n_frozen += 1
+        """Freeze φ, or all maps of a stack, as the next columns."""
+        self.values = self.with_active(phi)
+        self.n_frozen += 1 if is_single(phi) else n_maps(phi)
 
     def with_active(self, phi: ScalarMap) -> np.ndarray:
-        """The columns with φ in the next place, without freezing it."""
+        """The columns with φ, or the maps of a stack, in the next places, without freezing them."""
+        active = _columns_of(phi, self.x)
         values = self.values.copy()
-        values[:, self.n_frozen] = self.column(phi)
+        values[:, self.n_frozen : self.n_frozen + active.shape[1]] = active
         return values
+
+
+def _columns_of(phi: ScalarMap, x: np.ndarray) -> np.ndarray:
+    if is_single(phi):
+        return blockwise(lambda block: _one_map(phi, block), x)[:, None]
+    return coordinates_of(phi, x)

@@ -65,6 +65,18 @@ def unbiased_gram_error(phi: Array) -> Array:
     return (n * gram_error(gram(phi)) - own / n) / (n - 1)  # n² would overflow 32-bit integers
 
 
+def split_gram_error(phi: Array, weight: Array) -> Array:
+    """⟨Ĉ₁ − I, Ĉ₂ − I⟩ of a batch's two halves: unbiased for ‖E[φφᵀ] − I‖²_F; may be negative.
+
+    The halves are independent, so their sampling noise averages out, and a small batch is pushed
+    towards the population's Gram matrix instead of its own.
+    """
+    half = phi.shape[0] // 2
+    identity = jnp.eye(phi.shape[1], dtype=phi.dtype)
+    first, second = gram(phi[:half], weight[:half]), gram(phi[half:], weight[half:])
+    return jnp.sum((first - identity) * (second - identity))
+
+
 # --- smoothness --------------------------------------------------------------------------------
 
 
@@ -109,6 +121,11 @@ def init_readout(n_outputs: int, n_components: int, dtype: Any = None) -> Readou
     """A readout of zeros: every class equally likely. The problem in (W, B) is convex."""
     dtype = dtype or float
     return Readout(jnp.zeros((n_outputs, n_components), dtype), jnp.zeros((n_outputs,), dtype))
+
+
+def squared_error(outputs: Array, targets: Array, weight: Array | None = None) -> Array:
+    """E|outputs − targets|², the mean over outputs; targets have shape (n, n_outputs)."""
+    return expectation(jnp.mean((outputs - targets) ** 2, axis=-1), weight)
 
 
 def cross_entropy(logits: Array, labels: Array, weight: Array | None = None) -> Array:

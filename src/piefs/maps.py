@@ -117,6 +117,11 @@ def n_maps(maps: ScalarMap) -> int:
     return maps.net.biases[0].shape[0]
 
 
+def is_single(phi: ScalarMap) -> bool:
+    """Whether this is one map and not a stack of them."""
+    return phi.net.biases[0].ndim == 1
+
+
 def coordinates(maps: ScalarMap, x: Array) -> Array:
     """Φ(x) = (φ_1(x), …, φ_K(x)), shape (n, K), of a stack.
 

@@ -13,14 +13,16 @@ from piefs.metrics import Metric
 
 
 class Model(eqx.Module):
-    """x ↦ Φ((x − center)/scale) and the readout on top.
+    """x ↦ Φ((x − center)/scale) = M (φ_1, …, φ_K) and the readout on top.
 
-    `center` and `scale` have shape (d,); `readout` has no outputs where training had no labels.
+    `center` and `scale` have shape (d,); `mixing` M is K × K, lower triangular, and I where the
+    trained maps are the coordinates; `readout` has no outputs where training had no labels.
     """
 
     center: Array
     scale: Array
     maps: ScalarMap
+    mixing: Array
     metric: Metric
     readout: Readout
 
@@ -30,8 +32,8 @@ class Model(eqx.Module):
 
     def coordinates(self, x: Array) -> Array:
         """Φ(x), shape (n, K)."""
-        return coordinates(self.maps, self.standardized(x))
+        return coordinates(self.maps, self.standardized(x)) @ self.mixing.T
 
     def outputs(self, x: Array) -> Array:
-        """The readout's logits, shape (n, n_outputs)."""
+        """The readout's logits, or its predictions in a regression, shape (n, n_outputs)."""
         return self.readout(self.coordinates(x))

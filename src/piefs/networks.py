@@ -34,11 +34,17 @@ def _gelu_derivative(z: Array) -> Array:
     return jax.scipy.stats.norm.cdf(z) + z * jax.scipy.stats.norm.pdf(z)
 
 
+def _silu_derivative(z: Array) -> Array:
+    gate = jax.nn.sigmoid(z)
+    return gate * (1 + z * (1 - gate))
+
+
 ACTIVATIONS: dict[str, Activation] = {
     "relu": Activation(jax.nn.relu, lambda z: (z > 0).astype(z.dtype), is_flat=True),
     "tanh": Activation(jnp.tanh, lambda z: 1 - jnp.tanh(z) ** 2),
     "softplus": Activation(jax.nn.softplus, jax.nn.sigmoid),
     "gelu": Activation(lambda z: jax.nn.gelu(z, approximate=False), _gelu_derivative),
+    "silu": Activation(jax.nn.silu, _silu_derivative),
     "sin": Activation(jnp.sin, jnp.cos),
 }
 

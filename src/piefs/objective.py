@@ -6,7 +6,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,23 +20,14 @@ from piefs.energies import training_energy
 from piefs.losses import Readout, cross_entropy, gram, gram_error
 from piefs.maps import ScalarMap
 from piefs.metrics import Metric, anisotropy
+from piefs.optimizers import Optimizer
 from piefs.weighting import Weighting
 
 ReadoutLoss = Callable[[Array, Array, Array], Array]
 
-OPTIMIZERS: dict[str, optax.GradientTransformation] = {
-    "adam": optax.scale_by_adam(),
-    "sgd": optax.trace(decay=0.9),
-}
-
-
-def init_optimizer(name: str, params: Any) -> optax.OptState:
-    """Fresh state for the parameters of one map, the metric and the readout."""
-    return OPTIMIZERS[name].init(params)
-
 
 class Trainable(eqx.Module):
-    """What descends at outer index k: θ_k, the metric and the readout."""
+    """What descends at once: θ_k (or a stack of all maps), the metric and the readout."""
 
     phi: ScalarMap
     metric: Metric
@@ -52,6 +43,10 @@ class StepRecord(NamedTuple):
     w_orth: Array
     w_class: Array
     w_mde: Array
+
+
+Loss = Callable[[Trainable, Batch, Array], tuple[Array, StepRecord]]
+"""A loss of what descends, on a batch, with k maps frozen; and the record of its parts."""
 
 
 @dataclass(frozen=True)
@@ -97,22 +92,21 @@ def descend(
     n_steps: ArrayLike,
     total_steps: ArrayLike,
     learning_rate: ArrayLike,
-    objective: Objective,
-    optimizer: str,
+    objective: Loss,
+    optimizer: Optimizer,
 ) -> tuple[Trainable, optax.OptState, StepRecord]:
     """`n_steps` steps on the batches of a chunk, and the sums of their records.
 
-    The rate decays as a cosine over the `total_steps` of a map. k, the step counts and the rate
-    are traced: one compilation serves every map and every budget.
+    The rate follows the optimiser's schedule over the `total_steps` of a map. k, the step counts
+    and the rate are traced: one compilation serves every map and every budget.
     """
 
     def step(i: Array, carry: tuple) -> tuple:
         params, opt_state, sums = carry
         batch = jax.tree.map(lambda a: a[i], chunk)
         grads, record = jax.grad(objective, has_aux=True)(params, batch, k)
-        updates, opt_state = OPTIMIZERS[optimizer].update(grads, opt_state, params)
-        rate = learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * (first_step + i) / total_steps))
-        params = jax.tree.map(lambda p, u: (p - rate * u).astype(p.dtype), params, updates)
+        rate = optimizer.rate(learning_rate, first_step + i, total_steps)
+        params, opt_state = optimizer.update(params, grads, opt_state, rate)
         return params, opt_state, jax.tree.map(jnp.add, sums, record)
 
     zeros = StepRecord(*(jnp.zeros((), chunk.x.dtype) for _ in StepRecord._fields))
@@ -120,6 +114,6 @@ def descend(
 
 
 @partial(jax.jit, static_argnames="objective")
-def losses_on(params: Trainable, batch: Batch, k: ArrayLike, *, objective: Objective) -> StepRecord:
+def losses_on(params: Trainable, batch: Batch, k: ArrayLike, *, objective: Loss) -> StepRecord:
     """The losses of map k on rows that are not trained on."""
     return objective(params, batch, jnp.asarray(k))[1]

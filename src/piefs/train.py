@@ -1,8 +1,10 @@
-"""Algorithm 1 of the paper: sequential block-coordinate descent.
+"""Training: map after map as in Algorithm 1 of the paper, or all maps at once.
 
-Frozen maps never change again, so φ_j(x), j < k, is a cached column computed once: a step costs
-the same at every k, and no gradient can reach a frozen map. Training knows nothing of files or
-terminals; both hang on callbacks, called between chunks with a state that a run can resume from.
+In the sequential schedule frozen maps never change again, so φ_j(x), j < k, is a cached column
+computed once: a step costs the same at every k, and no gradient can reach a frozen map. The joint
+and the nested schedule are the same loop with a single turn, in which all maps descend (see
+`joint`). Training knows nothing of files or terminals; both hang on callbacks, called between
+chunks with a state that a run can resume from.
 """
 
 from __future__ import annotations
@@ -18,60 +20,60 @@ from jax import Array
 
 from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns, energy_of, log_scale_range
+from piefs.history import HeldOut, Validation, has_plateaued, means_of
+from piefs.joint import JointObjective, all_maps_readout, init_prefix_readouts
 from piefs.losses import Readout, cross_entropy, init_readout
-from piefs.maps import ScalarMap, init_map, stack
+from piefs.maps import ScalarMap, init_map, stack, unstack
 from piefs.metrics import Metric, MetricFactory, init_metric
-from piefs.objective import (
-    Objective,
-    ReadoutLoss,
-    StepRecord,
-    Trainable,
-    descend,
-    init_optimizer,
-    losses_on,
-)
+from piefs.objective import Loss, Objective, ReadoutLoss, StepRecord, Trainable, descend
+from piefs.optimizers import Optimizer
 from piefs.weighting import Dampened, Weighting
 
-WATCHED = {
-    "validation_gram_error": "gram_error",
-    "validation_loss_class": "loss_class",
-    "validation_loss_mde": "loss_mde",
-}
-"""What `patience` watches: columns of the history, and the losses they hold."""
+SCHEDULES = ("sequential", "joint", "nested")
 
 
 @dataclass(frozen=True)
 class TrainConfig:
     """Everything that decides a training run, apart from the data. Defaults are the paper's.
 
+    `weighting` belongs to the sequential schedule; `orthogonality`, `smoothness` and
+    `prefix_weight` to the other two (see `JointObjective`). `steps_per_component` is the number of
+    steps that each map takes: in turn, or all at once.
+
     With `patience`, a map is done before its budget is spent when that many intervals of
     `log_every` steps in a row have lowered none of the three losses on the validation rows by
     `tolerance`, relatively. (Their weighted sum would not do: its weights change as they fall.)
     """
 
+    schedule: str = "sequential"
     n_components: int = 16
     steps_per_component: int = 3750
     batch_size: int = 2048
     learning_rate: float = 1e-3
-    optimizer: str = "adam"
+    optimizer: Optimizer = field(default_factory=Optimizer)
     hidden: tuple[int, ...] = (64, 64, 64)
     activation: str = "relu"
     metric: str | MetricFactory = "off"
     metric_hidden: tuple[int, ...] = (64, 64)
     weighting: Weighting = field(default_factory=Dampened)
+    orthogonality: float = 0.1
+    smoothness: float = 1e-3
+    prefix_weight: float = 1.0
     anisotropy: float = 0.0
     patience: int | None = None
     tolerance: float = 1e-3
     log_every: int = 250
     seed: int = 0
 
+    @property
+    def maps_at_once(self) -> int:
+        """How many maps descend together."""
+        return 1 if self.schedule == "sequential" else self.n_components
 
-@dataclass(frozen=True)
-class Validation:
-    """Held-out rows, and what to record of the readout's outputs on them."""
-
-    samples: Samples
-    score: Callable[[np.ndarray], dict[str, float]] = lambda outputs: {}
+    @property
+    def total_steps(self) -> int:
+        """The steps of all turns, if none stops early."""
+        return self.steps_per_component * (self.n_components // self.maps_at_once)
 
 
 @dataclass(frozen=True)
@@ -87,9 +89,10 @@ class WarmStart:
 class TrainState:
     """A run between two chunks: enough to go on from here, and no more.
 
-    `k` maps are frozen and `step` steps of the next one are done; `params` and `opt_state` belong
-    to that next map. `energies`, `log_scale_ranges` and `steps` hold one entry for each frozen
-    map; `interval` sums the step records since the last row of `history`.
+    `k` maps are frozen and `step` steps of the next turn (one map, or all) are done; `params` and
+    `opt_state` belong to that turn. `energies` and `log_scale_ranges` hold one entry for each
+    frozen map, `steps` one for each turn that is over; `interval` sums the step records since the
+    last row of `history`.
     """
 
     k: int
@@ -108,6 +111,12 @@ class TrainState:
         """The frozen maps as one stack."""
         return stack(self.frozen)
 
+    @property
+    def readout(self) -> Readout:
+        """The readout of all maps."""
+        readout = self.params.readout
+        return readout if readout.bias.ndim == 1 else all_maps_readout(readout)
+
 
 Callback = Callable[[TrainState], None]
 
@@ -123,22 +132,22 @@ def train(
     callbacks: Sequence[Callback] = (),
     state: TrainState | None = None,
 ) -> TrainState:
-    """Train φ_1 … φ_K one after the other, freezing each (Algorithm 1).
+    """Train φ_1 … φ_K, one after the other (Algorithm 1) or all at once; then they are frozen.
 
     `readout_loss` None trains without labels; `callbacks` see the state after every chunk and
     every frozen map; `state` continues an earlier run. A batch larger than the data is clipped.
     """
     _check(config, n_outputs, readout_loss, validation)
-    objective = Objective(config.weighting, readout_loss, config.anisotropy)
+    objective = _objective(config, readout_loss, len(samples))
     state = state or initial_state(samples, config, n_outputs, warm_start)
     state = _own_copy(state)
     cache = Columns(samples.x, config.n_components, state.frozen)
-    held_out = _HeldOut.of(validation, config, objective, state)
+    held_out = _held_out(validation, config, objective, state)
 
-    for k in range(state.k, config.n_components):  # 1: for k = 1 to K do
+    for k in range(state.k, config.n_components, config.maps_at_once):  # 1: for k = 1 to K do
         feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
         for chunk, first_step, n_steps in prefetched(feed):  # 2: until the budget is exhausted do
-            if _has_plateaued(state, config):
+            if has_plateaued(_rows_of_turn(state), config.patience, config.tolerance):
                 break
             params, opt_state, sums = descend(  # 4, 5, 6: see `Objective`
                 state.params,
@@ -168,10 +177,34 @@ def _check(
     readout_loss: ReadoutLoss | None,
     validation: Validation | None,
 ) -> None:
+    if config.schedule not in SCHEDULES:
+        raise ValueError(f"unknown schedule {config.schedule!r}; there are {SCHEDULES}")
     if readout_loss is not None and n_outputs < 1:
         raise ValueError("a readout needs outputs: give n_outputs, or readout_loss=None")
     if config.patience is not None and validation is None:
         raise ValueError("patience needs validation rows to watch")
+
+
+def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, n_rows: int) -> Loss:
+    if config.schedule == "sequential":
+        return Objective(config.weighting, readout_loss, config.anisotropy)
+    return JointObjective(
+        config.orthogonality,
+        config.smoothness,
+        config.prefix_weight if config.schedule == "nested" else 0.0,
+        readout_loss,
+        population_gram=1 < config.batch_size < n_rows,
+        anisotropy=config.anisotropy,
+    )
+
+
+def _held_out(
+    validation: Validation | None, config: TrainConfig, objective: Loss, state: TrainState
+) -> HeldOut | None:
+    if validation is None:
+        return None
+    columns = Columns(validation.samples.x, config.n_components, state.frozen)
+    return HeldOut(validation, columns, objective, config.patience is not None)
 
 
 def _own_copy(state: TrainState) -> TrainState:
@@ -183,7 +216,7 @@ def _own_copy(state: TrainState) -> TrainState:
 def initial_state(
     samples: Samples, config: TrainConfig, n_outputs: int, warm_start: WarmStart | None = None
 ) -> TrainState:
-    """Nothing trained yet: the first map, the metric and the readout as they begin."""
+    """Nothing trained yet: the first maps, the metric and the readout as they begin."""
     dtype, n_features = samples.x.dtype, samples.x.shape[1]
     metric = init_metric(
         config.metric, _key(config, config.n_components), n_features, config.metric_hidden, dtype
@@ -191,8 +224,12 @@ def initial_state(
     readout = init_readout(n_outputs, config.n_components, dtype)
     if warm_start is not None:
         metric, readout = warm_start.metric or metric, warm_start.readout or readout
-    params = Trainable(_initial_map(config, 0, samples, warm_start), metric, readout)
-    return TrainState(0, 0, params, init_optimizer(config.optimizer, params))
+    if config.schedule != "sequential":
+        nested = config.schedule == "nested"
+        stacked = init_prefix_readouts(n_outputs, config.n_components, dtype, nested=nested)
+        readout = jax.tree.map(lambda a, b: a + b, stacked, readout)
+    params = Trainable(_initial_maps(config, 0, samples, warm_start), metric, readout)
+    return TrainState(0, 0, params, config.optimizer.init(params))
 
 
 def _key(config: TrainConfig, stream: int) -> Array:
@@ -200,11 +237,22 @@ def _key(config: TrainConfig, stream: int) -> Array:
     return jax.random.fold_in(jax.random.key(config.seed), stream)
 
 
+def _initial_maps(
+    config: TrainConfig, k: int, samples: Samples, warm_start: WarmStart | None
+) -> ScalarMap:
+    """Map k as it begins, or the stack of all maps where they descend together."""
+    if config.schedule != "sequential":
+        return stack(
+            [_initial_map(config, j, samples, warm_start) for j in range(config.n_components)]
+        )
+    return _initial_map(config, k, samples, warm_start)
+
+
 def _initial_map(
     config: TrainConfig, k: int, samples: Samples, warm_start: WarmStart | None
 ) -> ScalarMap:
     if warm_start is not None:
-        return jax.tree.map(jnp.copy, warm_start.maps[k])
+        return jax.tree.map(jnp.array, warm_start.maps[k])
     n_features, dtype = samples.x.shape[1], samples.x.dtype
     return init_map(_key(config, k), n_features, config.hidden, config.activation, dtype)
 
@@ -235,62 +283,34 @@ def _notify(callbacks: Sequence[Callback], state: TrainState) -> None:
 def _frozen(
     state: TrainState, config: TrainConfig, samples: Samples, warm_start: WarmStart | None
 ) -> TrainState:
-    """The state with φ_k frozen and the next map begun; metric and readout carry on.
+    """The state with the maps of this turn frozen and the next one begun; the rest carries on.
 
-    The energy is taken with the metric as it is now, before later maps change it.
+    Energies are taken with the metric as it is now, before later maps change it.
     """
     phi, metric = state.params.phi, state.params.metric
-    params, k = state.params, state.k + 1
+    params, k = state.params, state.k + config.maps_at_once
+    maps = [phi] if config.schedule == "sequential" else unstack(phi)
     if k < config.n_components:
-        fresh = _initial_map(config, k, samples, warm_start)
+        fresh = _initial_maps(config, k, samples, warm_start)
         params = Trainable(fresh, metric, state.params.readout)
+    log_scales = (log_scale_range(metric, samples.x),) * len(maps)
     return replace(
         state,
         k=k,
         step=0,
         params=params,
-        opt_state=init_optimizer(config.optimizer, params),
-        frozen=(*state.frozen, phi),
-        energies=(*state.energies, energy_of(phi, metric, samples)),
-        log_scale_ranges=(*state.log_scale_ranges, log_scale_range(metric, samples.x)),
+        opt_state=config.optimizer.init(params),
+        frozen=(*state.frozen, *maps),
+        energies=(*state.energies, *(energy_of(one, metric, samples) for one in maps)),
+        log_scale_ranges=(*state.log_scale_ranges, *log_scales),
         steps=(*state.steps, state.step),
     )
 
 
-@dataclass
-class _HeldOut:
-    """The validation rows with their cached columns, and what a history row says of them."""
-
-    validation: Validation
-    columns: Columns
-    objective: Objective
-    needs_loss: bool
-
-    @classmethod
-    def of(
-        cls,
-        validation: Validation | None,
-        config: TrainConfig,
-        objective: Objective,
-        state: TrainState,
-    ) -> _HeldOut | None:
-        if validation is None:
-            return None
-        columns = Columns(validation.samples.x, config.n_components, state.frozen)
-        return cls(validation, columns, objective, config.patience is not None)
-
-    def row(self, state: TrainState) -> dict[str, float]:
-        phi = self.columns.with_active(state.params.phi)
-        row = self.validation.score(np.asarray(state.params.readout(jnp.asarray(phi))))
-        if self.needs_loss:
-            rows = self.validation.samples
-            batch = Batch(
-                *map(jnp.asarray, (rows.x, self.columns.values, rows.targets)),
-                *map(jnp.asarray, (rows.weights, rows.label_weights)),
-            )
-            losses = losses_on(state.params, batch, state.k, objective=self.objective)
-            row |= {name: float(getattr(losses, field)) for name, field in WATCHED.items()}
-        return row
+def _rows_of_turn(state: TrainState) -> list[dict[str, float]]:
+    """The history since the maps that descend now began."""
+    done = sum(state.steps)
+    return [row for row in state.history if row["step"] > done]
 
 
 def _logged(
@@ -298,12 +318,12 @@ def _logged(
     config: TrainConfig,
     sums: StepRecord,
     n_steps: int,
-    held_out: _HeldOut | None,
+    held_out: HeldOut | None,
 ) -> TrainState:
     """The state with these steps counted, and a history row where an interval is complete.
 
-    A row holds means over the steps of its interval; `gram_residual` is the root of the mean
-    squared residual. A map's last interval may be shorter than `log_every`.
+    A row holds means over the steps of its interval, and under `map` the number of maps in play.
+    A turn's last interval may be shorter than `log_every`.
     """
     count, total = state.interval
     # One by one: while numpy waits for a device's array, it takes Ctrl-C for a bad element.
@@ -311,25 +331,9 @@ def _logged(
     count, total = count + n_steps, tuple(np.add(total, new).tolist())
     if count < config.log_every and state.step < config.steps_per_component:
         return replace(state, interval=(count, total))
-    means = StepRecord(*(value / count for value in total))
-    row = {"step": sum(state.steps) + state.step, "map": state.k + 1}
-    row |= means._asdict() | {"gram_residual": means.gram_error**0.5}
+    row = {"step": sum(state.steps) + state.step, "map": state.k + config.maps_at_once}
+    row |= means_of(total, count)
     if held_out is not None:
-        row |= held_out.row(state)
+        row |= held_out.row(state.params, state.readout)
     fresh_interval = (0, (0.0,) * len(total))
     return replace(state, interval=fresh_interval, history=(*state.history, row))
-
-
-def _has_plateaued(state: TrainState, config: TrainConfig) -> bool:
-    """Whether the last `patience` intervals of the current map have lowered none of its losses."""
-    rows = [row for row in state.history if row["map"] == state.k + 1]
-    if config.patience is None or len(rows) <= config.patience:
-        return False
-    earlier, latest = rows[: -config.patience], rows[-config.patience :]
-
-    def lowest(rows: Sequence[dict[str, float]], name: str) -> float:
-        return min(row[name] for row in rows)
-
-    return all(
-        lowest(latest, name) >= lowest(earlier, name) * (1 - config.tolerance) for name in WATCHED
-    )

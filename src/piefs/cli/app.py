@@ -113,6 +113,9 @@ def fit(
     preset: Annotated[
         Preset | None, typer.Option(help="Named set of settings, default if none is named.")
     ] = None,
+    schedule: Annotated[
+        str | None, typer.Option(help="nested, joint or sequential: how the maps are trained.")
+    ] = None,
     metric: Annotated[str | None, typer.Option(help="off, diag, trotter or chain.")] = None,
     n_components: Annotated[
         int | None, typer.Option("-k", "--n-components", help="Number of maps K.")
@@ -165,6 +168,7 @@ def fit(
         resume=resume,
         force=force,
         preset=None if preset is None else preset.value,
+        schedule=schedule,
         metric=metric,
         n_components=n_components,
         steps_per_component=steps,

@@ -17,15 +17,16 @@ from piefs.cli.config import read_config, use_device
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
 from piefs.errors import InputError
+from piefs.estimators.settings import resolve_settings, train_config
 from piefs.io.encoding import ColumnEncoding, TableEncoder
-from piefs.presets import resolve
+from piefs.presets import PAPER
 from piefs.runs import RunFolder, run
-from piefs.train import Callback, TrainState
+from piefs.train import Callback, TrainConfig, TrainState
 
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
     "n_components": 8,
-    "steps_per_component": 400,
+    "steps_per_component": 1000,
     "log_every": 50,
 }
 
@@ -115,22 +116,23 @@ def _document(
 
 
 def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
-    settings = resolve(
+    if keywords.get("batch_size"):
+        keywords["batch_size"] = min(keywords["batch_size"], len(data.train))
+    given = {name: keywords[name] for name in PAPER if name in keywords}
+    settings = resolve_settings(
         keywords["preset"],
-        n_components=keywords.get("n_components"),
-        steps_per_component=keywords.get("steps_per_component"),
-        batch_size=keywords.get("batch_size"),
+        given,
+        supervised=keywords.get("task") != "unsupervised",
+        n_rows=len(data.train),
     )
-    n_components = min(settings["n_components"], len(data.train))
-    if settings["batch_size"] > len(data.train):
+    if settings["batch_size"] == len(data.train):
         console.print(f"  a batch is all {len(data.train):,} training rows", style="dim")
-        keywords["batch_size"] = len(data.train)
-    with _progress(console, n_components, settings["steps_per_component"]) as callback:
+    with _progress(console, train_config(settings, seed=0)) as callback:
         return run(data, out, **keywords, callbacks=[callback])
 
 
 @contextmanager
-def _progress(console: Console, n_components: int, steps: int) -> Iterator[Callback]:
+def _progress(console: Console, config: TrainConfig) -> Iterator[Callback]:
     """A progress bar on a terminal, nothing elsewhere; yields the callback that moves it."""
     bar = Progress(
         TextColumn("{task.description}"),
@@ -143,21 +145,32 @@ def _progress(console: Console, n_components: int, steps: int) -> Iterator[Callb
         disable=not console.is_terminal,
     )
     with bar:
-        task = bar.add_task("compiling", total=n_components * steps, note="")
+        task = bar.add_task("compiling", total=config.total_steps, note="")
 
         def update(state: TrainState) -> None:
-            accuracy = state.history[-1].get("validation_accuracy") if state.history else None
-            is_done = state.k == n_components
             bar.update(
                 task,
-                completed=state.k * steps + state.step,
-                description="measuring, drawing"
-                if is_done
-                else f"map {state.k + 1} of {n_components}",
-                note="" if accuracy is None else f"validation {100 * accuracy:.1f} %",
+                completed=len(state.steps) * config.steps_per_component + state.step,
+                description=_stage(state, config),
+                note=_validation_note(state),
             )
 
         yield update
+
+
+def _stage(state: TrainState, config: TrainConfig) -> str:
+    if state.k == config.n_components:
+        return "measuring, drawing"
+    if config.schedule == "sequential":
+        return f"map {state.k + 1} of {config.n_components}"
+    return f"all {config.n_components} maps"
+
+
+def _validation_note(state: TrainState) -> str:
+    row = state.history[-1] if state.history else {}
+    if "validation_accuracy" in row:
+        return f"validation {100 * row['validation_accuracy']:.1f} %"
+    return f"validation R² {row['validation_r2']:.3f}" if "validation_r2" in row else ""
 
 
 def _tell_data(console: Console, data: Dataset) -> None:

@@ -2,6 +2,7 @@
 
 from piefs.estimators.classifier import PIEFSClassifier
 from piefs.estimators.files import load
+from piefs.estimators.regressor import PIEFSRegressor
 from piefs.estimators.transformer import PIEFSTransformer
 
-__all__ = ["PIEFSClassifier", "PIEFSTransformer", "load"]
+__all__ = ["PIEFSClassifier", "PIEFSRegressor", "PIEFSTransformer", "load"]

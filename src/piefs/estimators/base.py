@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Callable, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import jax
 import jax.numpy as jnp
@@ -23,82 +22,23 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from piefs import pretrain
 from piefs.batches import Samples
-from piefs.columns import coordinates_of
+from piefs.columns import coordinates_of, dirichlet_matrix
 from piefs.errors import InputError
 from piefs.estimators.progress import ProgressPrinter
 from piefs.estimators.settings import described, resolve_settings, train_config
+from piefs.history import Validation
 from piefs.io.checkpoints import Checkpoint
-from piefs.losses import cross_entropy, gram, gram_error, unbiased_gram_error
+from piefs.losses import Readout, gram, gram_error, unbiased_gram_error
 from piefs.maps import unstack
 from piefs.metrics import MetricFactory
 from piefs.model import Model
+from piefs.objective import ReadoutLoss
 from piefs.presets import PAPER
-from piefs.train import Callback, TrainState, Validation, WarmStart, initial_state, train
+from piefs.ritz import Ritz, ritz, whitening
+from piefs.train import Callback, TrainState, WarmStart, initial_state, train
 from piefs.weighting import Weighting
 
-Estimator = TypeVar("Estimator", bound=type)
-
 ROWS_TO_SPARE = 10_000  # with so many rows, some can be set aside to stop on
-
-PARAMETERS = """
-    A keyword left at None is taken from the preset.
-
-    Parameters
-    ----------
-    n_components : int
-        K, the number of maps.
-    preset : {"default", "paper", "fast"}
-        Named set of keywords: what we recommend, the paper to the letter, a first look.
-    metric : {"off", "diag", "trotter", "chain"} or callable
-        A(x) inside the Dirichlet energy, or a function (key, n_features) -> Metric.
-    steps_per_component, batch_size, learning_rate, optimizer : int, int, float, str
-        Budget and optimiser ("adam" or "sgd") of each map. A batch is clipped to the data.
-    hidden, activation : sequence of int, str
-        Widths of the hidden layers of each φ; relu, tanh, softplus, gelu or sin.
-    metric_hidden : sequence of int
-        Widths of the hidden layers of the metric's networks.
-    weighting : {"exponential", "rational", "polynomial", "static"} or callable
-        How the three losses are weighted, or a function (gram_error, class_loss) -> LossWeights.
-    t_orth, t_class, normalize_weights : float, float or "calibrated", bool
-        Temperatures of the weighting; whether the weights sum to one.
-    anisotropy : float
-        Multiple of the penalty mean (log λ)² on the metric.
-    pretraining : {"graph-laplacian"}
-        Start from maps distilled from graph-Laplacian eigenmaps.
-    early_stopping, patience, validation_fraction : bool or "auto", int, float
-        End a map when `patience` intervals of `log_every` steps have not lowered the loss on
-        validation rows; these are `validation_fraction` of the data unless given to `fit`. "auto"
-        does so where validation rows are given, or can be spared: from 10,000 rows on.
-    standardize : bool
-        Z-score the inputs on training statistics.
-    random_state : int, RandomState or None
-        Seed of initialisation, batches and held-out rows.
-    warm_start : bool
-        Begin a second `fit` from the maps, metric and readout of the first.
-    verbose : int
-        0 is silent, 1 prints a line for each map, 2 one for each interval.
-    callbacks : sequence of callable
-        Called with the `TrainState` between chunks of steps.
-    log_every : int
-        Steps between two rows of the history.
-    dtype : {"float32", "float64"}
-        Precision of training and of the coordinates.
-
-    Attributes
-    ----------
-    coordinates_ : ndarray of shape (n_samples, n_components)
-        Coordinates of the training rows.
-    model_ : Model
-        Scaling, maps, metric and readout as a JAX pytree of pure functions.
-    gram_error_, energies_, log_scale_ranges_ : float, ndarray, ndarray
-        ‖C − I‖²_F on the training rows; energy and range of log λ of each map when it was frozen.
-    history_ : list of dict
-        Losses, weights and validation scores, averaged over intervals of steps.
-    n_iter_, steps_ : int, ndarray
-        Steps taken in all and by each map.
-    config_, seed_ : TrainConfig, int
-        What the keywords came to.
-"""
 
 
 class BasePIEFS(TransformerMixin, BaseEstimator):
@@ -111,20 +51,27 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         n_components: int | None = None,
         *,
         preset: str = "default",
+        schedule: str | None = None,
         metric: str | MetricFactory | None = None,
-        steps_per_component: int | None = None,
+        steps_per_component: int | Literal["auto"] | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
         optimizer: str | None = None,
+        weight_decay: float | None = None,
+        warmup: float | None = None,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
         metric_hidden: Sequence[int] | None = None,
+        orthogonality: float | None = None,
+        smoothness: float | None = None,
+        prefix_weight: float | None = None,
         weighting: str | Weighting | None = None,
         t_orth: float | None = None,
         t_class: float | Literal["calibrated"] | None = None,
         normalize_weights: bool | None = None,
         anisotropy: float | None = None,
         pretraining: str | None = None,
+        whiten: bool | None = None,
         early_stopping: bool | str | None = None,
         patience: int | None = None,
         validation_fraction: float = 0.1,
@@ -138,20 +85,27 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
     ) -> None:
         self.n_components = n_components
         self.preset = preset
+        self.schedule = schedule
         self.metric = metric
         self.steps_per_component = steps_per_component
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.optimizer = optimizer
+        self.weight_decay = weight_decay
+        self.warmup = warmup
         self.hidden = hidden
         self.activation = activation
         self.metric_hidden = metric_hidden
+        self.orthogonality = orthogonality
+        self.smoothness = smoothness
+        self.prefix_weight = prefix_weight
         self.weighting = weighting
         self.t_orth = t_orth
         self.t_class = t_class
         self.normalize_weights = normalize_weights
         self.anisotropy = anisotropy
         self.pretraining = pretraining
+        self.whiten = whiten
         self.early_stopping = early_stopping
         self.patience = patience
         self.validation_fraction = validation_fraction
@@ -174,16 +128,20 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
     def _fit(
         self,
         X: np.ndarray,
-        labels: np.ndarray | None = None,
+        targets: np.ndarray | None = None,
         *,
-        n_classes: int = 0,
+        readout_loss: ReadoutLoss | None = None,
+        n_outputs: int = 0,
         class_weight: Any = None,
         sample_weight: Any = None,
         X_unlabeled: Any = None,
         validation_data: tuple[np.ndarray, np.ndarray | None] | None = None,
     ) -> None:
-        """Train on validated arrays (labels as class indices) and set the fitted attributes."""
-        supervised = labels is not None
+        """Train on validated arrays and set the fitted attributes.
+
+        Targets are class indices, or standardised numbers of shape (n, n_outputs).
+        """
+        supervised = targets is not None
         self.seed_ = self._seed()
         settings = self.check_settings(len(X), supervised=supervised)
         if self.batch_size is not None and self.batch_size > len(X):
@@ -197,13 +155,14 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
             if settings["early_stopping"] == "auto":
                 settings["early_stopping"] = validation_data is not None or len(X) >= ROWS_TO_SPARE
             if validation_data is None and settings["early_stopping"]:
-                X, labels, weight, validation_data = self._hold_out(X, labels, weight)
+                X, targets, weight, validation_data = self._hold_out(X, targets, weight)
             self._fit_scaling(X, weight)
-            samples = self._samples(X, labels, weight, class_weight, X_unlabeled)
+            samples = self._samples(X, targets, weight, class_weight, X_unlabeled)
             warm = self._begin_from(samples, settings)
-            self.config_ = train_config(settings, seed=self.seed_)
+            length = 1.0 if settings["schedule"] == "sequential" else leading_variance(samples)
+            self.config_ = train_config(settings, seed=self.seed_, squared_length=length)
             self.settings_ = described(settings)
-            state = initial_state(samples, self.config_, n_classes, warm)
+            state = initial_state(samples, self.config_, n_outputs, warm)
             callbacks = list(self.callbacks or ())
             for callback in callbacks:
                 if isinstance(callback, Checkpoint):
@@ -214,14 +173,14 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
             final = train(
                 samples,
                 self.config_,
-                n_outputs=n_classes,
-                readout_loss=cross_entropy if supervised else None,
+                n_outputs=n_outputs,
+                readout_loss=readout_loss,
                 validation=self._validation(validation_data),
                 warm_start=warm,
                 callbacks=callbacks,
                 state=state,
             )
-            self._set_fitted(final, samples)
+            self._set_fitted(final, samples, whiten=settings["whiten"])
 
     def check_settings(self, n_rows: int, *, supervised: bool = True) -> dict[str, Any]:
         """What the keywords come to for `n_rows` rows; an InputError where they cannot work."""
@@ -235,20 +194,19 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _hold_out(
-        self, X: np.ndarray, labels: np.ndarray | None, weight: np.ndarray | None
+        self, X: np.ndarray, targets: np.ndarray | None, weight: np.ndarray | None
     ) -> tuple:
         """Set `validation_fraction` of the rows aside, class shares kept where that is possible."""
-        counts = np.bincount(labels) if labels is not None else np.zeros(0)
-        stratify = labels if labels is not None and counts[counts > 0].min() >= 2 else None
         n_held_out = max(1, round(self.validation_fraction * len(X)))
-        if stratify is not None and n_held_out < len(counts[counts > 0]):
-            stratify = None
         kept, held = train_test_split(
-            np.arange(len(X)), test_size=n_held_out, stratify=stratify, random_state=self.seed_
+            np.arange(len(X)),
+            test_size=n_held_out,
+            stratify=_strata(targets, n_held_out),
+            random_state=self.seed_,
         )
         pick = lambda a, rows: None if a is None else a[rows]  # noqa: E731
-        held_out = X[held], pick(labels, held)
-        return X[kept], pick(labels, kept), pick(weight, kept), held_out
+        held_out = X[held], pick(targets, held)
+        return X[kept], pick(targets, kept), pick(weight, kept), held_out
 
     def _fit_scaling(self, X: np.ndarray, weight: np.ndarray | None) -> None:
         """Training mean and standard deviation; a constant column keeps scale 1."""
@@ -268,37 +226,47 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
     def _samples(
         self,
         X: np.ndarray,
-        labels: np.ndarray | None,
+        targets: np.ndarray | None,
         weight: np.ndarray | None,
         class_weight: Any,
         X_unlabeled: Any,
     ) -> Samples:
         """The rows as training sees them; unlabelled ones have a label weight of zero."""
         label_weight = weight
-        if labels is not None and class_weight is not None:
-            by_class = compute_sample_weight(class_weight, labels)
+        if targets is not None and class_weight is not None:
+            by_class = compute_sample_weight(class_weight, targets)
             label_weight = by_class if weight is None else by_class * weight
+        if targets is not None and targets.dtype.kind == "f":
+            targets = targets.astype(self._dtype)
         x = self._standardized(X)
         if X_unlabeled is None:
-            return Samples(x, labels, weight, label_weight)
+            return Samples(x, targets, weight, label_weight)
         extra = self._standardized(self._checked(X_unlabeled))
-        n, n_extra = len(x), len(extra)
-        ones = np.ones(n)
+
+        def followed_by(value: float, given: np.ndarray | None) -> np.ndarray:
+            given = np.ones(len(x)) if given is None else given
+            fill = np.full((len(extra), *given.shape[1:]), value, given.dtype)
+            return np.concatenate([given, fill])
+
         return Samples(
             np.concatenate([x, extra]),
-            None if labels is None else np.concatenate([labels, np.zeros(n_extra, labels.dtype)]),
-            np.concatenate([ones if weight is None else weight, np.ones(n_extra)]),
-            np.concatenate([ones if label_weight is None else label_weight, np.zeros(n_extra)]),
+            None if targets is None else followed_by(0, targets),
+            followed_by(1, weight),
+            followed_by(0, label_weight),
         )
 
     def _validation(self, data: tuple[np.ndarray, np.ndarray | None] | None) -> Validation | None:
         if data is None:
             return None
-        x, labels = data
-        samples = Samples(self._standardized(x), labels)
-        return Validation(samples) if labels is None else Validation(samples, self._scorer(labels))
+        x, targets = data
+        if targets is not None and targets.dtype.kind == "f":
+            targets = targets.astype(self._dtype)
+        samples = Samples(self._standardized(x), targets)
+        if targets is None:
+            return Validation(samples)
+        return Validation(samples, self._scorer(targets))
 
-    def _scorer(self, labels: np.ndarray) -> Any:
+    def _scorer(self, targets: np.ndarray) -> Any:
         raise NotImplementedError
 
     def _begin_from(self, samples: Samples, settings: dict[str, Any]) -> WarmStart | None:
@@ -306,10 +274,15 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         if self.warm_start and hasattr(self, "model_"):
             shapes = (self.model_.center.shape[0], self.config_.n_components)
             if shapes == (samples.x.shape[1], settings["n_components"]):
-                return WarmStart(unstack(self.model_.maps), self.model_.metric, self.model_.readout)
+                return WarmStart(unstack(self.model_.maps), self.model_.metric, self._raw_readout())
         if settings["pretraining"] is None:
             return None
         return WarmStart(self._pretrained_maps(samples, settings))
+
+    def _raw_readout(self) -> Readout:
+        """The readout on the maps as they are trained, before mixing."""
+        readout = self.model_.readout
+        return Readout(readout.weights @ self.model_.mixing, readout.bias)
 
     def _pretrained_maps(self, samples: Samples, settings: dict[str, Any]) -> list:
         """Distilled maps; a calibrated T_class is put into the settings as a number."""
@@ -323,8 +296,8 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         x = samples.x[rows]
         targets = pretrain.eigenmaps(x, n_components)
         if settings["t_class"] == "calibrated":
-            if samples.target is None:
-                raise InputError('t_class="calibrated" needs labels')
+            if samples.target is None or samples.target.ndim > 1:
+                raise InputError('t_class="calibrated" needs classes')
             labeled = samples.label_weights[rows] > 0
             settings["t_class"] = probe_cross_entropy(
                 targets[labeled], samples.target[rows][labeled]
@@ -337,19 +310,29 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
             seed=self.seed_,
         )
 
-    def _set_fitted(self, final: TrainState, samples: Samples) -> None:
+    def _set_fitted(self, final: TrainState, samples: Samples, *, whiten: bool) -> None:
+        weights, n_components = samples.weights, self.config_.n_components
+        mixing = unmixing = np.eye(n_components)
+        if whiten:
+            raw = coordinates_of(final.maps, samples.x)
+            mixing, unmixing = whitening(_weighted_gram(raw, weights))
+        readout = jax.tree.map(np.asarray, final.readout)
         model = Model(
-            jnp.asarray(self.center_, self._dtype),
-            jnp.asarray(self.scale_, self._dtype),
+            self.center_,
+            self.scale_,
             final.maps,
+            mixing,
             final.params.metric,
-            final.params.readout,
+            Readout(readout.weights @ unmixing, readout.bias),
         )
         # Host arrays: they pickle and copy without a device, and keep their precision.
-        self.model_ = jax.tree.map(np.asarray, model)
-        self.coordinates_ = coordinates_of(self.model_.maps, samples.x)
-        self.gram_error_ = _gram_errors(self.coordinates_)["gram_error"]
-        self.energies_ = np.array(final.energies)
+        self.model_ = jax.tree.map(lambda a: np.asarray(a, self._dtype), model)
+        self.coordinates_ = coordinates_of(self.model_.maps, samples.x, self.model_.mixing)
+        self.gram_ = _weighted_gram(self.coordinates_, weights)
+        self.gram_error_ = float(np.sum((self.gram_ - np.eye(n_components)) ** 2))
+        raw_form = dirichlet_matrix(final.maps, final.params.metric, samples)
+        self.dirichlet_ = mixing @ raw_form @ mixing.T
+        self.energies_ = np.diag(self.dirichlet_).copy() if whiten else np.array(final.energies)
         self.log_scale_ranges_ = np.array(final.log_scale_ranges)
         self.history_ = list(final.history)
         self.steps_ = np.array(final.steps)
@@ -369,13 +352,30 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         """The coordinates as an array, whatever `set_output` asks of `transform`."""
         check_is_fitted(self)
         with jax.enable_x64(self._dtype == np.float64):
-            return coordinates_of(self.model_.maps, self._standardized(self._checked(X)))
+            x = self._standardized(self._checked(X))
+            return coordinates_of(self.model_.maps, x, self.model_.mixing)
+
+    def _outputs(self, X: Any) -> np.ndarray:
+        """What the readout says of each row, shape (n, n_outputs)."""
+        phi = self._coordinates(X)
+        with jax.enable_x64(self._dtype == np.float64):
+            return np.asarray(self.model_.readout(jnp.asarray(phi)), dtype=np.float64)
 
     def to_jax(self) -> Callable[[Array], Array]:
         """The feature map x ↦ Φ(x), (n, d) → (n, K), as a pure function for jit, grad and vmap."""
         check_is_fitted(self)
         model = self.model_
         return lambda x: model.coordinates(x)
+
+    def ritz(self) -> Ritz:
+        """The coordinates by smoothness: Ritz values, and the rotation that mixes them.
+
+        `transform(X) @ ritz().rotation.T` are coordinates that are orthonormal and of stationary
+        Dirichlet energy on the training rows, the smoothest first; the eigenvalues are their
+        energies. The model itself keeps the order of its training.
+        """
+        check_is_fitted(self)
+        return ritz(self.dirichlet_, self.gram_)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names phi1 … phiK."""
@@ -398,17 +398,37 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         save(self, Path(folder))
 
 
-def extends_keywords(cls: Estimator) -> Estimator:
-    """Let an estimator add keywords to those of `BasePIEFS` without repeating them.
+def _strata(targets: np.ndarray | None, n_held_out: int) -> np.ndarray | None:
+    """Class indices to keep the shares of, where every class can be on both sides."""
+    if targets is None or targets.ndim > 1:
+        return None
+    counts = np.bincount(targets)
+    counts = counts[counts > 0]
+    return targets if counts.min() >= 2 and n_held_out >= len(counts) else None
 
-    scikit-learn reads an estimator's parameters off the signature of its `__init__`; this gives
-    `__init__(self, n_components, *, own, **keywords)` the signature that it stands for.
-    """
-    base, own = (inspect.signature(init).parameters for init in (BasePIEFS.__init__, cls.__init__))
-    merged = {**base, **{name: p for name, p in own.items() if p.kind is not p.VAR_KEYWORD}}
-    signature = inspect.Signature(list(merged.values()))
-    setattr(cls.__init__, "__signature__", signature)  # noqa: B010 - a function takes attributes
-    return cls
+
+def _weighted_gram(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Σ w φφᵀ / Σ w in double precision."""
+    phi, weights = phi.astype(np.float64), weights.astype(np.float64)
+    return (phi * weights[:, None]).T @ phi / weights.sum()
+
+
+def leading_variance(samples: Samples, n_rows: int = 5000, n_iterations: int = 50) -> float:
+    """The largest eigenvalue of the covariance, by power iteration on rows spread over the data."""
+    counting = np.flatnonzero(samples.weights)
+    spread = np.linspace(0, len(counting) - 1, min(n_rows, len(counting))).astype(int)
+    rows = counting[spread]
+    x, weight = samples.x[rows].astype(np.float64), samples.weights[rows].astype(np.float64)
+    weight /= weight.sum()
+    centred = (x - weight @ x) * np.sqrt(weight)[:, None]
+    direction = np.random.default_rng(0).standard_normal(x.shape[1])
+    variance = 0.0
+    for _ in range(n_iterations):
+        direction = centred.T @ (centred @ (direction / np.linalg.norm(direction)))
+        variance = float(np.linalg.norm(direction))
+        if variance < np.finfo(np.float32).tiny:
+            return 1.0  # all rows are the same: no length to speak of
+    return variance
 
 
 def _gram_errors(phi: np.ndarray) -> dict[str, float]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
 from piefs.errors import InputError
-from piefs.estimators.base import PARAMETERS, BasePIEFS, extends_keywords
+from piefs.estimators.base import BasePIEFS
+from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.losses import cross_entropy
 
 
 @extends_keywords
@@ -82,7 +82,8 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
         self._fit(
             np.asarray(X),
             labels,
-            n_classes=len(self.classes_),
+            readout_loss=cross_entropy,
+            n_outputs=len(self.classes_),
             class_weight=_by_index(self.class_weight, self.classes_),
             sample_weight=sample_weight,
             X_unlabeled=X_unlabeled,
@@ -90,31 +91,25 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
         )
         return self
 
-    def _scorer(self, labels: np.ndarray) -> ValidationScore:
-        return ValidationScore(labels)
-
-    def _logits(self, X: Any) -> np.ndarray:
-        check_is_fitted(self)
-        phi = self._coordinates(X)
-        with jax.enable_x64(self._dtype == np.float64):
-            return np.asarray(self.model_.readout(jnp.asarray(phi)), dtype=np.float64)
+    def _scorer(self, targets: np.ndarray) -> ValidationScore:
+        return ValidationScore(targets)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits (n, n_classes); for two classes the margin logit₁ − logit₀, shape (n,)."""
-        logits = self._logits(X)
+        logits = self._outputs(X)
         return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, shape (n, n_classes), in the order of `classes_`."""
-        return softmax(self._logits(X), axis=1)
+        return softmax(self._outputs(X), axis=1)
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities."""
-        return log_softmax(self._logits(X), axis=1)
+        return log_softmax(self._outputs(X), axis=1)
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        winners = np.argmax(self._logits(X), axis=1)
+        winners = np.argmax(self._outputs(X), axis=1)
         return self.classes_[winners]
 
 

@@ -16,17 +16,20 @@ import numpy as np
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
-from piefs.estimators.settings import check, train_config
+from piefs.estimators.regressor import PIEFSRegressor
+from piefs.estimators.settings import BELONGS_TO, check, train_config
 from piefs.estimators.transformer import PIEFSTransformer
 from piefs.io.models import ModelFileError, flatten, read_model, unflatten, write_model
 from piefs.losses import init_readout
 from piefs.maps import init_map, stack
 from piefs.metrics import init_metric
 from piefs.model import Model
+from piefs.presets import PAPER
 from piefs.weighting import WEIGHTINGS
 
 ESTIMATORS: dict[str, type[BasePIEFS]] = {
     "PIEFSClassifier": PIEFSClassifier,
+    "PIEFSRegressor": PIEFSRegressor,
     "PIEFSTransformer": PIEFSTransformer,
 }
 LABEL_TYPES = {"b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str, "O": object}
@@ -59,14 +62,28 @@ def _document(estimator: BasePIEFS) -> dict[str, Any]:
         "classes": None
         if classes is None
         else {"kind": classes.dtype.kind, "labels": classes.tolist()},
+        "targets": _target_units(estimator),
         "gram_error": estimator.gram_error_,
         "energies": estimator.energies_.tolist(),
+        "gram": estimator.gram_.tolist(),
+        "dirichlet": estimator.dirichlet_.tolist(),
         "log_scale_ranges": estimator.log_scale_ranges_.tolist(),
         "steps": estimator.steps_.tolist(),
     }
 
 
-def load(folder: str | Path) -> PIEFSClassifier | PIEFSTransformer:
+def _target_units(estimator: BasePIEFS) -> dict[str, Any] | None:
+    """What a regressor knows of its targets."""
+    if not isinstance(estimator, PIEFSRegressor):
+        return None
+    return {
+        "single_output": bool(estimator.single_output_),
+        "center": estimator.target_center_.tolist(),
+        "scale": estimator.target_scale_.tolist(),
+    }
+
+
+def load(folder: str | Path) -> PIEFSClassifier | PIEFSRegressor | PIEFSTransformer:
     """The fitted estimator of a model folder.
 
     It predicts and transforms as the one that was saved; the training rows' coordinates and the
@@ -89,10 +106,12 @@ def load_with_document(folder: Path) -> tuple[Any, dict[str, Any]]:
 def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     if document["estimator"] not in ESTIMATORS:
         raise ModelFileError(f"unknown estimator {document['estimator']!r}")
-    settings = dict(document["settings"])
+    settings = _completed(document["settings"])
     weighting = settings["weighting"]
     estimator: Any = ESTIMATORS[document["estimator"]](
-        **_keywords(settings), standardize=document["standardize"], random_state=document["seed"]
+        **_keywords(document["settings"]),
+        standardize=document["standardize"],
+        random_state=document["seed"],
     )
     if weighting not in WEIGHTINGS:
         settings["weighting"] = "static"  # an object's repr: it mattered in training only
@@ -110,6 +129,10 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
         estimator.model_ = unflatten(like, arrays)
     estimator.gram_error_ = float(document["gram_error"])
     estimator.energies_ = np.array(document["energies"], dtype=float)
+    n_components = estimator.config_.n_components
+    for name in ("gram", "dirichlet"):
+        matrix = np.array(document[name], dtype=float).reshape(n_components, n_components)
+        setattr(estimator, f"{name}_", matrix)
     estimator.log_scale_ranges_ = np.array(document["log_scale_ranges"], dtype=float)
     estimator.steps_ = np.array(document["steps"], dtype=int)
     estimator.n_iter_ = int(estimator.steps_.sum())
@@ -118,7 +141,20 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
         estimator.classes_ = np.array(labels, dtype=LABEL_TYPES[kind])
         if estimator.classes_.shape != (int(document["n_outputs"]),):
             raise ModelFileError("the classes do not fit the readout")
+    if isinstance(estimator, PIEFSRegressor):
+        units, shape = document["targets"], (int(document["n_outputs"]),)
+        estimator.single_output_ = bool(units["single_output"])
+        estimator.target_center_ = np.array(units["center"], dtype=float).reshape(shape)
+        estimator.target_scale_ = np.array(units["scale"], dtype=float).reshape(shape)
     return estimator
+
+
+def _completed(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings with values for those that the schedule does not use."""
+    return {
+        name: PAPER[name] if value is None and name in BELONGS_TO else value
+        for name, value in settings.items()
+    }
 
 
 def _keywords(settings: dict[str, Any]) -> dict[str, Any]:
@@ -136,6 +172,7 @@ def _skeleton(estimator: BasePIEFS, n_outputs: int) -> Model:
         jnp.zeros(d, dtype),
         jnp.ones(d, dtype),
         stack([one] * config.n_components),
+        jnp.eye(config.n_components, dtype=dtype),
         init_metric(config.metric, key, d, config.metric_hidden, dtype),
         init_readout(n_outputs, config.n_components, dtype),
     )

@@ -18,7 +18,8 @@ class ProgressPrinter:
         self.n_rows = len(state.history)
         if is_frozen:
             n = self.config.n_components
-            print(f"map {state.k} of {n}: {self._losses(state)}", flush=True)
+            which = f"map {state.k} of {n}" if self.config.schedule == "sequential" else f"{n} maps"
+            print(f"{which}: {self._losses(state)}", flush=True)
 
     def _losses(self, state: TrainState) -> str:
         row = state.history[-1]

@@ -10,22 +10,39 @@ import numpy as np
 from piefs.errors import InputError
 from piefs.metrics import METRICS
 from piefs.networks import ACTIVATIONS
-from piefs.objective import OPTIMIZERS
+from piefs.optimizers import DIRECTIONS, Optimizer
 from piefs.presets import resolve
-from piefs.train import TrainConfig
+from piefs.train import SCHEDULES, TrainConfig
 from piefs.weighting import WEIGHTINGS, Static, make_weighting
 
 CHOICES: dict[str, tuple] = {
+    "schedule": SCHEDULES,
     "metric": METRICS,
     "activation": tuple(ACTIVATIONS),
-    "optimizer": tuple(OPTIMIZERS),
+    "optimizer": tuple(DIRECTIONS),
     "weighting": WEIGHTINGS,
     "pretraining": ("graph-laplacian", None),
     "dtype": ("float32", "float64"),
     "early_stopping": (True, False, "auto"),
+    "whiten": (True, False),
 }
 COUNTS = ("n_components", "steps_per_component", "batch_size", "patience", "log_every")
 POSITIVE = ("learning_rate", "t_orth")
+NOT_NEGATIVE = ("anisotropy", "orthogonality", "smoothness", "prefix_weight", "weight_decay")
+
+BELONGS_TO: dict[str, tuple[str, ...]] = {
+    "weighting": ("sequential",),
+    "t_orth": ("sequential",),
+    "t_class": ("sequential",),
+    "normalize_weights": ("sequential",),
+    "orthogonality": ("joint", "nested"),
+    "smoothness": ("joint", "nested"),
+    "prefix_weight": ("nested",),
+}
+"""Keywords that mean something to some schedules only."""
+
+PASSES, FEWEST_STEPS, MOST_STEPS = 16, 2000, 20_000
+"""The rule for steps_per_component="auto": passes over the rows, within limits."""
 
 
 def resolve_settings(
@@ -34,6 +51,7 @@ def resolve_settings(
     """Keywords over preset, checked, with what depends on mode and data filled in."""
     settings = resolve(preset, **keywords)
     check(settings)
+    _check_belonging(settings["schedule"], keywords)
     if keywords.get("n_components") is None:
         settings["n_components"] = min(settings["n_components"], n_rows)
     elif settings["n_components"] > n_rows:
@@ -42,6 +60,9 @@ def resolve_settings(
             "from: more orthonormal coordinates than rows cannot exist"
         )
     settings["batch_size"] = min(settings["batch_size"], n_rows)
+    if settings["steps_per_component"] == "auto":
+        wanted = round(PASSES * n_rows / settings["batch_size"])
+        settings["steps_per_component"] = min(max(wanted, FEWEST_STEPS), MOST_STEPS)
     if settings["metric_hidden"] is None:
         settings["metric_hidden"] = (64, 64) if supervised else (64, 64, 64)
     if not supervised and isinstance(settings["weighting"], str):
@@ -51,17 +72,30 @@ def resolve_settings(
     return settings
 
 
+def _check_belonging(schedule: str, keywords: dict[str, Any]) -> None:
+    """Refuse a keyword that would be ignored."""
+    for name, schedules in BELONGS_TO.items():
+        if keywords.get(name) is not None and schedule not in schedules:
+            listed = " or ".join(f'schedule="{one}"' for one in schedules)
+            raise InputError(f'{name} has no meaning with schedule="{schedule}": it needs {listed}')
+
+
 def check(settings: dict[str, Any]) -> None:
     """Refuse what cannot be trained, saying what would be accepted."""
     for name in COUNTS:
         value = settings[name]
+        if name == "steps_per_component" and value == "auto":
+            continue
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
             raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
     for name in POSITIVE:
         _check_number(name, settings[name], above=0)
     if settings["t_class"] != "calibrated":
         _check_number("t_class", settings["t_class"], above=0)
-    _check_number("anisotropy", settings["anisotropy"], at_least=0)
+    for name in NOT_NEGATIVE:
+        _check_number(name, settings[name], at_least=0)
+    if not (_is_number(settings["warmup"]) and 0 <= settings["warmup"] < 1):
+        raise InputError(f"warmup must be a share of the steps below 1, not {settings['warmup']!r}")
     for name in ("hidden", "metric_hidden"):
         _check_widths(name, settings[name])
     for name, allowed in CHOICES.items():
@@ -71,10 +105,14 @@ def check(settings: dict[str, Any]) -> None:
             raise InputError(f"unknown {name} {value!r}; choose one of {listed}")
 
 
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
 def _check_number(
     name: str, value: Any, *, above: float | None = None, at_least: float | None = None
 ) -> None:
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    number = _is_number(value)
     if above is not None and not (number and value > above):
         raise InputError(f"{name} must be a number above {above}, not {value!r}")
     if at_least is not None and not (number and value >= at_least):
@@ -89,24 +127,36 @@ def _check_widths(name: str, value: Any) -> None:
         raise InputError(f"{name} must list the widths of the hidden layers, not {value!r}")
 
 
-def train_config(settings: dict[str, Any], *, seed: int) -> TrainConfig:
-    """The settings as the frozen dataclass that training takes."""
+def train_config(
+    settings: dict[str, Any], *, seed: int, squared_length: float = 1.0
+) -> TrainConfig:
+    """The settings as the frozen dataclass that training takes.
+
+    `squared_length` is the data's leading variance, which turns the pure number `smoothness` into
+    a weight of energies: a linear coordinate along that direction has energy 1/squared_length.
+    """
     weighting = settings["weighting"]
     if isinstance(weighting, str):
         weighting = make_weighting(
             weighting, settings["t_orth"], settings["t_class"], settings["normalize_weights"]
         )
     return TrainConfig(
+        schedule=settings["schedule"],
         n_components=int(settings["n_components"]),
         steps_per_component=int(settings["steps_per_component"]),
         batch_size=int(settings["batch_size"]),
         learning_rate=float(settings["learning_rate"]),
-        optimizer=settings["optimizer"],
+        optimizer=Optimizer(
+            settings["optimizer"], float(settings["weight_decay"]), float(settings["warmup"])
+        ),
         hidden=tuple(map(int, settings["hidden"])),
         activation=settings["activation"],
         metric=settings["metric"],
         metric_hidden=tuple(map(int, settings["metric_hidden"])),
         weighting=weighting,
+        orthogonality=float(settings["orthogonality"]),
+        smoothness=float(settings["smoothness"]) * squared_length,
+        prefix_weight=float(settings["prefix_weight"]),
         anisotropy=float(settings["anisotropy"]),
         patience=int(settings["patience"]) if settings["early_stopping"] else None,
         log_every=int(settings["log_every"]),
@@ -115,11 +165,18 @@ def train_config(settings: dict[str, Any], *, seed: int) -> TrainConfig:
 
 
 def described(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings as plain values for a document; an object is named by its repr."""
+    """Settings as plain values for a document; an object is named by its repr.
+
+    What the schedule does not use is None.
+    """
+    schedule = settings["schedule"]
 
     def plain(value: Any) -> Any:
         if isinstance(value, tuple | list):
             return [int(item) for item in value]
         return value if isinstance(value, str | int | float | None) else repr(value)
 
-    return {name: plain(value) for name, value in settings.items()}
+    return {
+        name: plain(value) if schedule in BELONGS_TO.get(name, SCHEDULES) else None
+        for name, value in settings.items()
+    }

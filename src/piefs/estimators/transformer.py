@@ -9,8 +9,10 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import validate_data
 
 from piefs.errors import InputError
-from piefs.estimators.base import PARAMETERS, BasePIEFS, extends_keywords
+from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import ValidationScore, encode_labels
+from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.losses import cross_entropy
 
 
 @extends_keywords
@@ -50,15 +52,15 @@ class PIEFSTransformer(BasePIEFS):
             X, y = validate_data(self, X, y, dtype="numeric")
         else:
             X, y = validate_data(self, X, dtype="numeric"), None
-        labels, n_classes = None, 0
+        labels, readout = None, {}
         if y is not None and (self.supervised or holds_classes(y)):
             classes, labels = encode_labels(y)
-            n_classes = len(classes)
-        self._fit(np.asarray(X), labels, n_classes=n_classes, sample_weight=sample_weight)
+            readout = {"readout_loss": cross_entropy, "n_outputs": len(classes)}
+        self._fit(np.asarray(X), labels, sample_weight=sample_weight, **readout)
         return self
 
-    def _scorer(self, labels: np.ndarray) -> ValidationScore:
-        return ValidationScore(labels)
+    def _scorer(self, targets: np.ndarray) -> ValidationScore:
+        return ValidationScore(targets)
 
 
 def holds_classes(y: np.ndarray) -> bool:

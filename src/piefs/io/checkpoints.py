@@ -22,10 +22,10 @@ from piefs.batches import Samples
 from piefs.errors import InputError, PiefsError
 from piefs.io import atomic
 from piefs.io.models import ModelFileError, flatten, unflatten
-from piefs.maps import stack, unstack
+from piefs.maps import is_single, stack, unstack
 from piefs.train import TrainState
 
-CHECKPOINT_VERSION = 1
+CHECKPOINT_VERSION = 2
 PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval", "history")
 
 
@@ -125,7 +125,8 @@ def _rebuild(
     k = int(document["k"])
     like: dict[str, Any] = {"params": fresh.params, "opt_state": fresh.opt_state}
     if k:
-        like["frozen"] = stack([fresh.params.phi] * k)
+        one = fresh.params.phi
+        like["frozen"] = stack([one] * k) if is_single(one) else one
     tree = unflatten(like, arrays)
     count, sums = document["interval"]
     return replace(

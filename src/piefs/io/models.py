@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from piefs.errors import PiefsError
 from piefs.io import atomic
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 WEIGHTS, DOCUMENT = "weights.safetensors", "model.json"
 LIBRARIES = ("piefs", "jax", "equinox", "optax", "numpy", "scipy", "scikit-learn")
 

@@ -58,7 +58,7 @@ def run(
             "task": task,
             **evaluate(estimator, readout, dataset),
             "steps": estimator.n_iter_,
-            "steps_saved": _budget(estimator) - estimator.n_iter_,
+            "steps_saved": estimator.config_.total_steps - estimator.n_iter_,
             "seconds": checkpoint.seconds,
             "steps_per_second": estimator.n_iter_ / checkpoint.seconds,
             "versions": library_versions(),
@@ -70,11 +70,6 @@ def run(
         atomic.write_json(folder.metrics, metrics)
         folder.checkpoint.unlink(missing_ok=True)
     return metrics
-
-
-def _budget(estimator: PIEFSClassifier | PIEFSTransformer) -> int:
-    """The steps of all maps, had none of them stopped early."""
-    return estimator.config_.n_components * estimator.config_.steps_per_component
 
 
 def _fit(

@@ -1,0 +1,108 @@
+"""The keywords that all estimators share: their description, and how an estimator adds its own."""
+
+import inspect
+from typing import TypeVar
+
+Estimator = TypeVar("Estimator", bound=type)
+
+PARAMETERS = """
+    A keyword left at None is taken from the preset.
+
+    Parameters
+    ----------
+    n_components : int
+        K, the number of maps.
+    preset : {"default", "paper", "fast"}
+        Named set of keywords: what we recommend, the paper to the letter, a first look.
+    schedule : {"nested", "joint", "sequential"}
+        All maps at once and in order of importance; all at once without order; one after the
+        other, earlier ones frozen (the paper).
+    metric : {"off", "diag", "trotter", "chain"} or callable
+        A(x) inside the Dirichlet energy, or a function (key, n_features) -> Metric.
+    steps_per_component : int or "auto"
+        Steps that each map takes, in its turn or together with the others. "auto" means 16 passes
+        over the rows, but at least 2,000 and at most 20,000 steps.
+    batch_size, learning_rate, optimizer : int, float, str
+        Rows a step (clipped to the data), peak rate, and "adam" or "sgd".
+    weight_decay, warmup : float, float
+        Decoupled decay of the weight matrices; share of the steps in which the rate climbs.
+    hidden, activation : sequence of int, str
+        Widths of the hidden layers of each φ; relu, tanh, softplus, gelu, silu or sin.
+    metric_hidden : sequence of int
+        Widths of the hidden layers of the metric's networks.
+    orthogonality, smoothness : float, float
+        Weights of the Gram error and of the energies (in units of the energy of the smoothest
+        linear coordinate) against the readout's loss, with schedules "joint" and "nested".
+    prefix_weight : float
+        Weight of the readout's loss on the first 1 … K − 1 maps alone, with schedule "nested".
+    weighting : {"exponential", "rational", "polynomial", "static"} or callable
+        How schedule "sequential" weighs the three losses, or a function (gram_error, class_loss)
+        -> LossWeights.
+    t_orth, t_class, normalize_weights : float, float or "calibrated", bool
+        Temperatures of that weighting; whether its weights sum to one.
+    anisotropy : float
+        Multiple of the penalty mean (log λ)² on the metric.
+    pretraining : {"graph-laplacian"}
+        Start from maps distilled from graph-Laplacian eigenmaps.
+    whiten : bool
+        Make the coordinates exactly orthonormal on the training rows, their order kept and the
+        readout transformed along.
+    early_stopping, patience, validation_fraction : bool or "auto", int, float
+        End a map when `patience` intervals of `log_every` steps have not lowered the loss on
+        validation rows; these are `validation_fraction` of the data unless given to `fit`. "auto"
+        does so where validation rows are given, or can be spared: from 10,000 rows on.
+    standardize : bool
+        Z-score the inputs on training statistics.
+    random_state : int, RandomState or None
+        Seed of initialisation, batches and held-out rows.
+    warm_start : bool
+        Begin a second `fit` from the maps, metric and readout of the first.
+    verbose : int
+        0 is silent, 1 prints a line for each map, 2 one for each interval.
+    callbacks : sequence of callable
+        Called with the `TrainState` between chunks of steps.
+    log_every : int
+        Steps between two rows of the history.
+    dtype : {"float32", "float64"}
+        Precision of training and of the coordinates.
+
+    Attributes
+    ----------
+    coordinates_ : ndarray of shape (n_samples, n_components)
+        Coordinates of the training rows.
+    model_ : Model
+        Scaling, maps, metric and readout as a JAX pytree of pure functions.
+    gram_error_, energies_, log_scale_ranges_ : float, ndarray, ndarray
+        ‖C − I‖²_F on the training rows; energy and range of log λ of each map when it was frozen.
+    gram_, dirichlet_ : ndarrays of shape (n_components, n_components)
+        Gram matrix and Dirichlet form of the coordinates on the training rows; see `ritz`.
+    history_ : list of dict
+        Losses, weights and validation scores, averaged over intervals of steps.
+    n_iter_, steps_ : int, ndarray
+        Steps taken in all and in each turn (one a map, or one for all maps).
+    config_, seed_ : TrainConfig, int
+        What the keywords came to.
+"""
+
+
+def extends_keywords(cls: Estimator) -> Estimator:
+    """Let an estimator add keywords to those of its base without repeating them.
+
+    scikit-learn reads an estimator's parameters off the signature of its `__init__`; this gives
+    `__init__(self, n_components, *, own, **keywords)` the signature that it stands for.
+    """
+    base, own = (inspect.signature(c.__init__).parameters for c in (_keyword_base(cls), cls))
+    merged = {**base, **{name: p for name, p in own.items() if p.kind is not p.VAR_KEYWORD}}
+    signature = inspect.Signature(list(merged.values()))
+    setattr(cls.__init__, "__signature__", signature)  # noqa: B010 - a function takes attributes
+    return cls
+
+
+def _keyword_base(cls: type) -> type:
+    """The class that spells out the shared keywords."""
+    return next(base for base in cls.__mro__[1:] if "n_components" in _own_parameters(base))
+
+
+def _own_parameters(cls: type) -> dict:
+    init = cls.__dict__.get("__init__")
+    return dict(inspect.signature(init).parameters) if init else {}

@@ -1,0 +1,134 @@
+"""The regressor: coordinates with a linear readout of numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+
+from piefs.errors import InputError
+from piefs.estimators.base import BasePIEFS
+from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.losses import Readout, squared_error
+
+
+@extends_keywords
+class PIEFSRegressor(RegressorMixin, BasePIEFS):
+    __doc__ = f"""Regressor on K ordered, orthonormal, smooth coordinates shaped by the target.
+    {PARAMETERS}
+    target_center_, target_scale_ : ndarrays of shape (n_outputs,)
+        Mean and standard deviation of the targets: training sees them standardised.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from piefs import PIEFSRegressor
+    >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
+    >>> y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
+    >>> model = PIEFSRegressor(n_components=4, preset="fast", random_state=0).fit(X, y)
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(self, n_components: int | None = None, **keywords: Any) -> None:
+        super().__init__(n_components, **keywords)
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_unlabeled: Any = None,
+        validation_data: tuple[Any, Any] | None = None,
+    ) -> PIEFSRegressor:
+        """Learn coordinates and readout from rows and their numbers.
+
+        Parameters
+        ----------
+        X, y
+            Training rows and their targets, of shape (n,) or (n, n_outputs).
+        sample_weight
+            Weights of the rows in all three losses.
+        X_unlabeled
+            Further rows without targets; they count for orthogonality and smoothness.
+        validation_data
+            Rows and targets to score while training, and for early stopping.
+        """
+        X, y = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)
+        targets = _as_columns(y)
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        self.target_center_ = np.average(targets, axis=0, weights=weight)
+        deviation = np.sqrt(
+            np.average((targets - self.target_center_) ** 2, axis=0, weights=weight)
+        )
+        self.target_scale_ = np.where(deviation > 0, deviation, 1.0)
+        self.single_output_ = np.ndim(y) == 1
+        if validation_data is not None:
+            validation_data = self._checked_validation(*validation_data)
+        self._fit(
+            np.asarray(X),
+            self._standardized_targets(targets),
+            readout_loss=squared_error,
+            n_outputs=targets.shape[1],
+            sample_weight=sample_weight,
+            X_unlabeled=X_unlabeled,
+            validation_data=validation_data,
+        )
+        readout = self.model_.readout
+        in_units_of_y = Readout(
+            (readout.weights * self.target_scale_[:, None]).astype(self._dtype),
+            (readout.bias * self.target_scale_ + self.target_center_).astype(self._dtype),
+        )
+        self.model_ = eqx.tree_at(lambda model: model.readout, self.model_, in_units_of_y)
+        return self
+
+    def _checked_validation(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
+        held_out = _as_columns(check_array(y, ensure_2d=False, dtype="numeric"))
+        if held_out.shape[1] != len(self.target_center_):
+            raise InputError(
+                f"validation_data has {held_out.shape[1]} targets, y has {len(self.target_center_)}"
+            )
+        return self._checked(X), self._standardized_targets(held_out)
+
+    def _standardized_targets(self, targets: np.ndarray) -> np.ndarray:
+        return (targets - self.target_center_) / self.target_scale_
+
+    def _raw_readout(self) -> Readout:
+        """The readout as training sees it: on raw maps, with the targets standardised."""
+        readout = super()._raw_readout()
+        return Readout(
+            readout.weights / self.target_scale_[:, None],
+            (readout.bias - self.target_center_) / self.target_scale_,
+        )
+
+    def _scorer(self, targets: np.ndarray) -> RegressionScore:
+        return RegressionScore(targets)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The predicted numbers, shape (n,) or (n, n_outputs) as y was."""
+        outputs = self._outputs(X)
+        return outputs[:, 0] if self.single_output_ else outputs
+
+
+def _as_columns(y: np.ndarray) -> np.ndarray:
+    return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+
+
+class RegressionScore:
+    """R² and the loss of outputs against standardised targets."""
+
+    def __init__(self, targets: np.ndarray) -> None:
+        self.targets = targets
+        self.variance = np.maximum(np.var(targets, axis=0), np.finfo(np.float64).tiny)
+
+    def __call__(self, outputs: np.ndarray) -> dict[str, float]:
+        """The two scores, under the names they have in a history."""
+        errors = np.mean((outputs.astype(np.float64) - self.targets) ** 2, axis=0)
+        return {
+            "validation_r2": float(np.mean(1 - errors / self.variance)),
+            "validation_loss": float(np.mean(errors)),
+        }

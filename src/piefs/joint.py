@@ -1,0 +1,92 @@
+"""All maps at once: the joint objective, and its nested form, which keeps the maps in order.
+
+Greedy training squeezes all classes into the first maps, which makes those rough, and later ones
+cannot mend them. Trained together the maps share the work. What that loses is their order; losses
+on prefixes bring it back: with `prefix_weight` μ > 0, the first p maps must classify on their own,
+for every p, through a readout of their own.
+"""
+
+from dataclasses import dataclass
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from piefs.batches import Batch
+from piefs.energies import training_energy
+from piefs.losses import Readout, cross_entropy, gram, gram_error, init_readout, split_gram_error
+from piefs.metrics import anisotropy
+from piefs.objective import ReadoutLoss, StepRecord, Trainable
+
+
+@dataclass(frozen=True)
+class JointObjective:
+    """L = L_class + μ mean_p L_class(φ_1 … φ_p) + w_orth ‖C − I‖² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde.
+
+    The weights are constants. `population_gram` takes the unbiased estimate of ‖C − I‖² (see
+    `split_gram_error`); without it the batch's own Gram matrix counts, which is right where a
+    batch is all there is. `readout_loss` is None in the unsupervised mode.
+    """
+
+    orthogonality: float
+    smoothness: float
+    prefix_weight: float = 0.0
+    readout_loss: ReadoutLoss | None = cross_entropy
+    population_gram: bool = True
+    anisotropy: float = 0.0
+
+    def __call__(self, params: Trainable, batch: Batch, k: Array) -> tuple[Array, StepRecord]:
+        """The loss of a stack of maps on a batch."""
+        values, gradients = jax.vmap(lambda phi: phi.value_and_gradient(batch.x))(params.phi)
+        phi = values.T
+        orth = self._gram_error(phi, batch.weight)
+
+        def energy_of_one(gradient: Array) -> Array:
+            return training_energy(params.metric, batch.x, gradient, batch.weight)
+
+        mde = jnp.sum(jax.vmap(energy_of_one)(gradients))
+        class_, readout_loss = self._readout_losses(params.readout, phi, batch)
+        loss = self.orthogonality * orth + readout_loss + self.smoothness * mde
+        if self.anisotropy:
+            loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x))
+        weights = (self.orthogonality, float(self.readout_loss is not None), self.smoothness)
+        return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
+
+    def _gram_error(self, phi: Array, weight: Array) -> Array:
+        if self.population_gram:
+            return split_gram_error(phi, weight)
+        return gram_error(gram(phi, weight))
+
+    def _readout_losses(self, readouts: Readout, phi: Array, batch: Batch) -> tuple[Array, Array]:
+        """L_class of all maps, and that plus μ times its mean over the shorter prefixes."""
+        if self.readout_loss is None:
+            return jnp.zeros((), phi.dtype), jnp.zeros((), phi.dtype)
+        outputs = jax.vmap(lambda readout: readout(phi))(_within_prefixes(readouts))
+        losses = jax.vmap(lambda out: self.readout_loss(out, batch.target, batch.label_weight))(
+            outputs
+        )
+        if len(losses) == 1:
+            return losses[-1], losses[-1]
+        return losses[-1], losses[-1] + self.prefix_weight * jnp.mean(losses[:-1])
+
+
+def init_prefix_readouts(
+    n_outputs: int, n_components: int, dtype: type, *, nested: bool
+) -> Readout:
+    """A stack of readouts of zeros: one for each prefix of the maps, or only that of all maps."""
+    n_prefixes = n_components if nested else 1
+    one = init_readout(n_outputs, n_components, dtype)
+    return jax.tree.map(lambda a: jnp.broadcast_to(a, (n_prefixes, *a.shape)).copy(), one)
+
+
+def all_maps_readout(readouts: Readout) -> Readout:
+    """The readout of all maps, the last of the stack."""
+    return jax.tree.map(lambda a: a[-1], readouts)
+
+
+def _within_prefixes(readouts: Readout) -> Readout:
+    """The readouts blind to maps beyond their prefix; the last one sees all."""
+    n_prefixes, _, n_components = readouts.weights.shape
+    length = n_components - n_prefixes + 1 + jnp.arange(n_prefixes)
+    seen = jnp.arange(n_components) < length[:, None]
+    return Readout(readouts.weights * seen[:, None, :], readouts.bias)

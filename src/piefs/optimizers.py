@@ -1,0 +1,55 @@
+"""The optimisers: a direction, a rate that rises and falls, and decay of the weights."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+from jax import Array
+from jax.typing import ArrayLike
+
+DIRECTIONS: dict[str, optax.GradientTransformation] = {
+    "adam": optax.scale_by_adam(),
+    "sgd": optax.trace(decay=0.9),
+}
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """Adam or momentum; the rate climbs over a share `warmup` of the steps, then falls as a cosine.
+
+    `weight_decay` is decoupled (AdamW): weight matrices shrink by rate × weight_decay a step,
+    biases do not.
+    """
+
+    direction: str = "adam"
+    weight_decay: float = 0.0
+    warmup: float = 0.0
+
+    def init(self, params: Any) -> optax.OptState:
+        """Fresh state for these parameters."""
+        return DIRECTIONS[self.direction].init(params)
+
+    def rate(self, peak: ArrayLike, step: ArrayLike, total_steps: ArrayLike) -> Array:
+        """The learning rate of a step, counted from 0."""
+        warm = self.warmup * total_steps
+        falling = 0.5 * (1 + jnp.cos(jnp.pi * (step - warm) / (total_steps - warm)))
+        if not self.warmup:
+            return peak * falling
+        rising = (step + 1) / jnp.maximum(warm, 1)
+        return peak * jnp.where(step + 1 < warm, rising, falling)
+
+    def update(
+        self, params: Any, grads: Any, state: optax.OptState, rate: Array
+    ) -> tuple[Any, optax.OptState]:
+        """Parameters and state after a step."""
+        updates, state = DIRECTIONS[self.direction].update(grads, state, params)
+        if self.weight_decay:
+            updates = jax.tree_util.tree_map_with_path(self._decayed, updates, params)
+        params = jax.tree.map(lambda p, u: (p - rate * u).astype(p.dtype), params, updates)
+        return params, state
+
+    def _decayed(self, path: tuple, update: Array, param: Array) -> Array:
+        is_weight = any(getattr(key, "name", None) == "weights" for key in path)
+        return update + self.weight_decay * param if is_weight else update

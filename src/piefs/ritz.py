@@ -1,0 +1,55 @@
+"""The exact finish: orthonormal coordinates, and their order by smoothness (Rayleigh–Ritz).
+
+Training leaves coordinates that are orthonormal up to a small Gram error. A K × K matrix mends the
+rest. `whitening` is triangular (Gram–Schmidt): the first p coordinates still span what they
+spanned, so the order stays. `ritz` rotates to the coordinates of stationary Dirichlet energy: the
+smoothest first, which is another view of the same space and says nothing about importance.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+RELATIVE_FLOOR = 1e-7
+"""Directions whose variance is below this share of the largest are noise of the arithmetic."""
+
+
+class Whitening(NamedTuple):
+    """Lower triangular `mixing` M and its inverse: Φ′ = MΦ has Gram matrix M C Mᵀ = I."""
+
+    mixing: np.ndarray
+    unmixing: np.ndarray
+
+
+def whitening(c: np.ndarray) -> Whitening:
+    """Gram–Schmidt on a Gram matrix C (K × K), in double precision.
+
+    Where maps are linearly dependent there are no K orthonormal coordinates; the redundant ones
+    are then left small rather than blown up to noise.
+    """
+    c = np.asarray(c, dtype=np.float64)
+    floor = RELATIVE_FLOOR * max(np.trace(c) / len(c), np.finfo(float).tiny)
+    shortfall = max(0.0, floor - scipy.linalg.eigvalsh(c)[0])
+    factor = np.linalg.cholesky(c + shortfall * np.eye(len(c)))
+    return Whitening(scipy.linalg.solve_triangular(factor, np.eye(len(c)), lower=True), factor)
+
+
+class Ritz(NamedTuple):
+    """Ritz values, smallest first, and the rotation R whose rows mix Φ into their coordinates."""
+
+    eigenvalues: np.ndarray
+    rotation: np.ndarray
+
+
+def ritz(dirichlet: np.ndarray, c: np.ndarray) -> Ritz:
+    """The generalised eigenproblem D v = μ C v of the Dirichlet form against the Gram matrix.
+
+    Signs are fixed: the largest entry of each row is positive.
+    """
+    values, vectors = scipy.linalg.eigh(
+        np.asarray(dirichlet, np.float64), np.asarray(c, np.float64)
+    )
+    rotation = vectors.T
+    largest = np.take_along_axis(rotation, np.abs(rotation).argmax(axis=1)[:, None], axis=1)
+    return Ritz(values, rotation * np.where(largest < 0, -1.0, 1.0))

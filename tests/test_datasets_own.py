@@ -23,11 +23,11 @@ def columns(n=N, **replaced):
 
 @pytest.fixture
 def load(tmp_path):
-    """Write columns to a file and load it."""
+    """Write columns to a file and load it, as classes unless told otherwise."""
 
     def write_and_load(table, name="data.csv", **keywords):
         write_table(tmp_path / name, table)
-        return load_own(tmp_path / name, **{"target": "y"} | keywords)
+        return load_own(tmp_path / name, **{"target": "y", "task": "classification"} | keywords)
 
     return write_and_load
 
@@ -147,13 +147,25 @@ def test_the_latest_rows_are_for_test_and_those_before_them_for_validation(load,
         ({}, {"id_column": "c"}, "no column 'c'"),
         ({}, {"target": None}, "predict with --target; columns are a, b, y"),
         ({}, {"drop": ["a", "b"]}, "no usable feature"),
-        ({}, {"task": "regression"}, "task 'regression' is unknown"),
+        ({}, {"task": "ranking"}, "task 'ranking' is unknown.*regression"),
+        ({}, {"target": None, "task": "auto"}, "predict with --target"),
+        ({}, {"target": None, "task": "regression"}, "predict with --target"),
         ({}, {"missing": "zero"}, "'zero' is unknown"),
         ({"a": np.ones(N), "b": np.ones(N)}, {}, "no usable feature"),
         ({"a": [*range(98), "", "inf"]}, {}, r"'a' has 2 missing .*line 100.*--missing impute"),
         ({"y": ["cat"] * N}, {}, "has only the value 'cat'"),
-        ({"y": np.linspace(0, 1, N)}, {}, "looks like a number to predict .*only classification"),
-        ({"y": ["1.5", "2.5"] * 50}, {}, "looks like a number to predict"),
+        ({"y": np.linspace(0, 1, N)}, {}, "100 distinct values in 100 rows.*--task regression"),
+        ({"y": ["1.5", "2.5"] * 50}, {}, "numbers to predict, not classes.*--task regression"),
+        ({}, {"task": "regression"}, "'y' has 'cat' in line 2; .*--task classification"),
+        ({"y": [*range(99), "many"]}, {"task": "regression"}, "'y' has 'many' in line 101"),
+        ({"y": [*range(99), "many"]}, {"task": "auto"}, "'y' has 'many' in line 101"),
+        ({"y": [7.5] * N}, {"task": "regression"}, r"has only the value 7\.5"),
+        (
+            {"y": [0.5] * 80 + [1.5] * 20, "t": np.arange(N)},
+            {"task": "regression", "time": "t"},
+            r"training rows all have the target 0\.5",
+        ),
+        ({"y": ["1.5"] * 9 + ["?"] * 91}, {"task": "auto"}, "too few rows with a value in 'y': 9"),
         ({"y": [f"name {i}" for i in range(N)]}, {}, "100 distinct values in 100 rows, too many"),
         ({"y": ["u", "v"] * 4 + ["?"] * 92}, {}, "too few rows with a value in 'y': 8"),
     ],
@@ -164,12 +176,91 @@ def test_what_cannot_be_used_is_said_in_one_line(load, replaced, keywords, said)
     assert "\n" not in str(error.value)
 
 
-def test_many_integers_are_a_number_to_predict_unless_they_repeat_often(load):
+def test_very_many_integers_are_no_classes_unless_they_repeat_often(load):
     values = np.arange(101)
-    with pytest.raises(InputError, match=r"101 distinct values in 303 rows.*only classification"):
+    with pytest.raises(InputError, match=r"101 distinct values in 303 rows.*--task regression"):
         load(columns(303, y=np.resize(values, 303)))
     assert len(load(columns(606, y=np.resize(values, 606))).dataset.class_names) == 101
     assert len(load(columns(12, y=np.resize(values[:4], 12))).dataset.class_names) == 4
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "said"),
+    [
+        (["cat", "dog"], "classification", "text"),
+        (["yes", "no"], "classification", "yes or no"),
+        ([True, False], "classification", "yes or no"),
+        (["2024-01-31", "2024-02-01"], "classification", "text"),
+        ([1, 2, "unknown"], "classification", "text"),
+        ([3.0, 4.0, 8.0], "classification", "3 distinct whole numbers in 100 rows"),
+        (np.arange(30), "classification", "30 distinct whole numbers in 100 rows"),
+        (np.arange(31), "regression", "31 distinct whole numbers in 100 rows"),
+        ([1.5, 2.5], "regression", "numbers with fractions"),
+        (["0.25", "1", ""], "regression", "numbers with fractions"),
+    ],
+)
+def test_the_target_suggests_the_task_and_the_choice_is_said(load, target, task, said):
+    own = load(columns(y=np.resize(target, N)), task="auto")
+    assert own.task == task
+    assert own.dataset.is_regression == (task == "regression")
+    assert f"the task is {task}, since column 'y' holds {said}; --task" in own.notices[0]
+
+
+def test_few_rows_of_distinct_whole_numbers_are_numbers_to_predict(load):
+    assert load(columns(12, y=np.arange(12)), task="auto").task == "regression"
+
+
+def test_a_task_that_is_asked_for_is_done_without_a_word(load):
+    table = columns(y=np.resize(np.arange(40), N))
+    for task in ("classification", "regression"):
+        own = load(table, task=task)
+        assert (own.task, own.dataset.is_regression) == (task, task == "regression")
+        assert not any("the task is" in notice for notice in own.notices)
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.npz"])
+def test_numbers_to_predict_are_kept_as_they_are_and_cut_70_15_15(load, name):
+    table = columns(y=1e6 + np.random.default_rng(2).normal(size=N))
+    own = load(table, name, task="regression")
+    data = own.dataset
+    assert [len(part) for part in data.splits.values()] == [70, 15, 15]
+    rows = rows_of(own, table["a"])
+    assert sorted(np.concatenate(list(rows.values()))) == list(range(N))
+    for split, part in data.splits.items():
+        assert part.y.dtype == np.float64
+        np.testing.assert_array_equal(part.y, table["y"][rows[split]])
+    assert (data.class_names, data.target_name, own.unlabeled) == ((), "y", None)
+    other = load(table, name, task="regression", split_seed=1).dataset
+    assert not np.array_equal(other.test.x, data.test.x)
+
+
+def test_numbers_may_be_split_by_group_and_by_time(load):
+    numbers, group = np.linspace(0, 1, N), np.arange(N) % 10
+    table = columns(y=numbers, g=group, t=np.arange(N)[::-1])
+    parts = rows_of(load(table, task="auto", group="g"), table["a"]).values()
+    assert sum(len(set(group[rows])) for rows in parts) == 10
+    by_time = load(table, task="auto", time="t").dataset
+    assert by_time.test.y.max() < by_time.validation.y.min()
+    assert by_time.validation.y.max() < by_time.train.y.min()
+
+
+def test_rows_without_a_number_are_kept_apart_and_counted(load):
+    numbers = np.linspace(0, 1, N).astype(object)
+    numbers[[3, 50, 51]] = "", "inf", "NA"
+    table = columns(y=numbers)
+    own = load(table, task="regression")
+    assert sum(map(len, own.dataset.splits.values())) == 97
+    assert all(np.isfinite(part.y).all() for part in own.dataset.splits.values())
+    np.testing.assert_array_equal(own.unlabeled[:, 0], table["a"][[3, 50, 51]])
+    assert own.notices == (
+        "3 rows have no value in 'y' ('', 'NA', 'inf') and are kept apart, unlabeled",
+    )
+
+
+def test_numbers_may_be_known_without_being_learned_from(load):
+    own = load(columns(y=np.linspace(0, 1, N)), task="unsupervised")
+    assert own.task == "unsupervised"
+    assert own.dataset.is_regression
 
 
 def test_nine_rows_are_too_few_and_ten_are_enough(load):

@@ -8,50 +8,15 @@ import pytest
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier
 from piefs.estimators.base import probe_cross_entropy
+from piefs.graphs import eigenmaps
 from piefs.maps import coordinates, init_map, stack
-from piefs.pretrain import (
-    distill,
-    eigenmaps,
-    graph_laplacian_maps,
-    neighbourhood_weights,
-    subsample,
-)
+from piefs.pretrain import distill, graph_laplacian_maps, subsample
 
 
 @pytest.fixture(scope="module")
 def circle():
     angle = np.linspace(0, 2 * np.pi, 200, endpoint=False)
     return angle, np.stack([np.cos(angle), np.sin(angle)], axis=1)
-
-
-def test_neighbourhood_weights_are_symmetric_without_loops(circle):
-    weights = neighbourhood_weights(circle[1], 4)
-    np.testing.assert_allclose(weights, weights.T)
-    assert not np.diag(weights).any()
-    assert ((weights > 0).sum(axis=1) == 4).all()
-
-
-def test_eigenmaps_of_a_circle_are_its_fourier_modes(circle):
-    angle, x = circle
-    maps = eigenmaps(x, 4)
-    for frequency, columns in ((1, maps[:, :2]), (2, maps[:, 2:])):
-        modes = np.sqrt(2) * np.stack([np.cos(frequency * angle), np.sin(frequency * angle)], 1)
-        overlap = columns.T @ modes / len(angle)
-        np.testing.assert_allclose(overlap @ overlap.T, np.eye(2), atol=1e-6)
-
-
-def test_eigenmaps_have_unit_mean_square_and_no_constant(circle):
-    maps = eigenmaps(circle[1], 5)
-    np.testing.assert_allclose(np.mean(maps**2, axis=0), 1)
-    np.testing.assert_allclose(maps.mean(axis=0), 0, atol=1e-8)
-
-
-def test_first_eigenmap_of_two_clusters_tells_them_apart():
-    rng = np.random.default_rng(0)
-    x = np.concatenate([rng.normal(size=(60, 3)), 50 + rng.normal(size=(40, 3))])
-    first = eigenmaps(x, 1)[:, 0]
-    assert (first[:60] > 0).all() != (first[60:] > 0).all()
-    assert np.ptp(first[:60]) < 1e-6
 
 
 def test_distillation_reproduces_the_eigenmaps(circle):
@@ -88,7 +53,13 @@ def test_probe_is_near_zero_on_separable_and_near_log2_on_random_labels():
     assert probe_cross_entropy(rng.normal(size=(600, 1)), labels) == pytest.approx(0.69, abs=0.03)
 
 
-SMALL = {"n_components": 3, "steps_per_component": 30, "hidden": (16,), "random_state": 0}
+SMALL = {
+    "schedule": "sequential",
+    "n_components": 3,
+    "steps_per_component": 30,
+    "hidden": (16,),
+    "random_state": 0,
+}
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,16 @@ from jax import Array
 
 from piefs.batches import Batch
 from piefs.energies import training_energy
-from piefs.losses import Readout, cross_entropy, gram, gram_error, init_readout, split_gram_error
+from piefs.gradients import FactoredField
+from piefs.losses import (
+    Readout,
+    cross_entropy,
+    expectation,
+    gram,
+    gram_error,
+    init_readout,
+    split_gram_error,
+)
 from piefs.metrics import anisotropy
 from piefs.objective import ReadoutLoss, StepRecord, Trainable
 
@@ -37,14 +46,8 @@ class JointObjective:
 
     def __call__(self, params: Trainable, batch: Batch, k: Array) -> tuple[Array, StepRecord]:
         """The loss of a stack of maps on a batch."""
-        values, gradients = jax.vmap(lambda phi: phi.value_and_gradient(batch.x))(params.phi)
-        phi = values.T
+        phi, mde = values_and_energy(params, batch)
         orth = self._gram_error(phi, batch.weight)
-
-        def energy_of_one(gradient: Array) -> Array:
-            return training_energy(params.metric, batch.x, gradient, batch.weight)
-
-        mde = jnp.sum(jax.vmap(energy_of_one)(gradients))
         class_, readout_loss = self._readout_losses(params.readout, phi, batch)
         loss = self.orthogonality * orth + readout_loss + self.smoothness * mde
         if self.anisotropy:
@@ -68,6 +71,37 @@ class JointObjective:
         if len(losses) == 1:
             return losses[-1], losses[-1]
         return losses[-1], losses[-1] + self.prefix_weight * jnp.mean(losses[:-1])
+
+
+@dataclass(frozen=True)
+class SpectralObjective:
+    """L = E|Φ(x) − ψ(x)|² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde, with eigenmaps ψ of a graph for targets.
+
+    Without labels, in many dimensions, the energy at the sample points alone is minimised by
+    functions that are flat around each point and arbitrary between them. Eigenmaps of a graph are
+    smooth from neighbour to neighbour; the maps learn to continue them.
+    """
+
+    smoothness: float
+
+    def __call__(self, params: Trainable, batch: Batch, k: Array) -> tuple[Array, StepRecord]:
+        """The loss of a stack of maps on a batch; the distance is recorded as `loss_class`."""
+        phi, mde = values_and_energy(params, batch)
+        distance = expectation(jnp.sum((phi - batch.target) ** 2, axis=1), batch.weight)
+        loss = distance + self.smoothness * mde
+        orth = split_gram_error(phi, batch.weight)
+        weights = (jnp.asarray(w, loss.dtype) for w in (0.0, 1.0, self.smoothness))
+        return loss, StepRecord(orth, distance, mde, *weights)
+
+
+def values_and_energy(params: Trainable, batch: Batch) -> tuple[Array, Array]:
+    """Φ on a batch, shape (n, K), and the sum of the maps' energies."""
+    values, gradients = jax.vmap(lambda phi: phi.value_and_gradient(batch.x))(params.phi)
+
+    def energy_of_one(gradient: FactoredField) -> Array:
+        return training_energy(params.metric, batch.x, gradient, batch.weight)
+
+    return values.T, jnp.sum(jax.vmap(energy_of_one)(gradients))
 
 
 def init_prefix_readouts(

@@ -12,48 +12,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-import scipy.linalg
 from jax import Array
-from scipy.spatial.distance import cdist
 
 from piefs.maps import ScalarMap, coordinates, init_map, stack, unstack
 
 N_POINTS = 1000
 N_STEPS = 2000
-N_NEIGHBORS = 10
-
-
-def neighbourhood_weights(x: np.ndarray, n_neighbors: int = N_NEIGHBORS) -> np.ndarray:
-    """Symmetric heat-kernel weights exp(−|x_i − x_j|²/s²) between near neighbours, (n, n).
-
-    s is the median distance to the n_neighbors-th neighbour; a pair counts as near if either point
-    is among the other's nearest.
-    """
-    distance = cdist(x, x)
-    np.fill_diagonal(distance, np.inf)
-    n_neighbors = min(n_neighbors, len(x) - 1)
-    nearest = np.partition(distance, n_neighbors - 1, axis=1)[:, n_neighbors - 1]
-    scale = np.median(nearest) or 1.0
-    near = distance <= np.maximum(nearest[:, None], nearest[None, :])
-    return np.where(near, np.exp(-((distance / scale) ** 2)), 0.0)
-
-
-def eigenmaps(x: np.ndarray, n_components: int, n_neighbors: int = N_NEIGHBORS) -> np.ndarray:
-    """The leading non-constant eigenmaps of the random-walk graph Laplacian, (n, n_components).
-
-    Eigenvectors of L = I − D⁻¹W, smallest eigenvalues first. The constant is projected out before
-    solving, so that it cannot hide in the null space of a graph with several components. Columns
-    have mean zero under the degrees and mean square one, as the Gram loss asks of a φ.
-    """
-    weights = neighbourhood_weights(x.astype(np.float64), n_neighbors)
-    root_degree = np.sqrt(weights.sum(axis=1))
-    affinity = weights / np.outer(root_degree, root_degree)
-    constant = root_degree / np.linalg.norm(root_degree)
-    affinity -= 2 * np.outer(constant, constant)  # moves its eigenvalue from 1, the top, to −1
-    n = len(x)
-    _, vectors = scipy.linalg.eigh(affinity, subset_by_index=(n - n_components, n - 1))
-    maps = vectors[:, ::-1] / root_degree[:, None]
-    return maps / np.sqrt(np.mean(maps**2, axis=0))
 
 
 @partial(jax.jit, static_argnames="n_steps")

@@ -3,8 +3,9 @@
 In the sequential schedule frozen maps never change again, so φ_j(x), j < k, is a cached column
 computed once: a step costs the same at every k, and no gradient can reach a frozen map. The joint
 and the nested schedule are the same loop with a single turn, in which all maps descend (see
-`joint`). Training knows nothing of files or terminals; both hang on callbacks, called between
-chunks with a state that a run can resume from.
+`joint`); so is the spectral one, whose targets are the eigenmaps of a graph. Training knows nothing
+of files or terminals; both hang on callbacks, called between chunks with a state that a run can
+resume from.
 """
 
 from __future__ import annotations
@@ -21,7 +22,12 @@ from jax import Array
 from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns, energy_of, log_scale_range
 from piefs.history import HeldOut, Validation, has_plateaued, means_of
-from piefs.joint import JointObjective, all_maps_readout, init_prefix_readouts
+from piefs.joint import (
+    JointObjective,
+    SpectralObjective,
+    all_maps_readout,
+    init_prefix_readouts,
+)
 from piefs.losses import Readout, cross_entropy, init_readout
 from piefs.maps import ScalarMap, init_map, stack, unstack
 from piefs.metrics import Metric, MetricFactory, init_metric
@@ -29,7 +35,7 @@ from piefs.objective import Loss, Objective, ReadoutLoss, StepRecord, Trainable,
 from piefs.optimizers import Optimizer
 from piefs.weighting import Dampened, Weighting
 
-SCHEDULES = ("sequential", "joint", "nested")
+SCHEDULES = ("sequential", "joint", "nested", "spectral")
 
 
 @dataclass(frozen=True)
@@ -188,6 +194,8 @@ def _check(
 def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, n_rows: int) -> Loss:
     if config.schedule == "sequential":
         return Objective(config.weighting, readout_loss, config.anisotropy)
+    if config.schedule == "spectral":
+        return SpectralObjective(config.smoothness)
     return JointObjective(
         config.orthogonality,
         config.smoothness,

@@ -26,6 +26,7 @@ from piefs.columns import coordinates_of, dirichlet_matrix
 from piefs.errors import InputError
 from piefs.estimators.progress import ProgressPrinter
 from piefs.estimators.settings import described, resolve_settings, train_config
+from piefs.graphs import eigenmaps
 from piefs.history import Validation
 from piefs.io.checkpoints import Checkpoint
 from piefs.losses import Readout, gram, gram_error, unbiased_gram_error
@@ -71,6 +72,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         normalize_weights: bool | None = None,
         anisotropy: float | None = None,
         pretraining: str | None = None,
+        graph_rows: int | None = None,
         whiten: bool | None = None,
         early_stopping: bool | str | None = None,
         patience: int | None = None,
@@ -105,6 +107,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         self.normalize_weights = normalize_weights
         self.anisotropy = anisotropy
         self.pretraining = pretraining
+        self.graph_rows = graph_rows
         self.whiten = whiten
         self.early_stopping = early_stopping
         self.patience = patience
@@ -158,20 +161,23 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
                 X, targets, weight, validation_data = self._hold_out(X, targets, weight)
             self._fit_scaling(X, weight)
             samples = self._samples(X, targets, weight, class_weight, X_unlabeled)
+            trained_on = samples
+            if settings["schedule"] == "spectral":
+                trained_on = self._graph_samples(samples, settings)
             warm = self._begin_from(samples, settings)
             length = 1.0 if settings["schedule"] == "sequential" else leading_variance(samples)
             self.config_ = train_config(settings, seed=self.seed_, squared_length=length)
             self.settings_ = described(settings)
-            state = initial_state(samples, self.config_, n_outputs, warm)
+            state = initial_state(trained_on, self.config_, n_outputs, warm)
             callbacks = list(self.callbacks or ())
             for callback in callbacks:
                 if isinstance(callback, Checkpoint):
-                    callback.bind(self.settings_, self.seed_, samples)
+                    callback.bind(self.settings_, self.seed_, trained_on)
                     state = callback.restore(state)
             if self.verbose:
                 callbacks.append(ProgressPrinter(self.config_, self.verbose))
             final = train(
-                samples,
+                trained_on,
                 self.config_,
                 n_outputs=n_outputs,
                 readout_loss=readout_loss,
@@ -284,9 +290,16 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         readout = self.model_.readout
         return Readout(readout.weights @ self.model_.mixing, readout.bias)
 
+    def _graph_samples(self, samples: Samples, settings: dict[str, Any]) -> Samples:
+        """The rows that the graph is built on, with their eigenmaps for targets."""
+        rows = pretrain.subsample(len(samples), self.seed_, settings["graph_rows"])
+        x = samples.x[rows]
+        targets = eigenmaps(x, settings["n_components"]).astype(self._dtype)
+        return Samples(x, targets, samples.weights[rows])
+
     def _pretrained_maps(self, samples: Samples, settings: dict[str, Any]) -> list:
         """Distilled maps; a calibrated T_class is put into the settings as a number."""
-        rows = pretrain.subsample(len(samples), self.seed_)
+        rows = pretrain.subsample(len(samples), self.seed_, settings["graph_rows"])
         n_components = settings["n_components"]
         if len(rows) < n_components + 2:
             raise InputError(
@@ -294,7 +307,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
                 f"{n_components + 2} rows, not {len(rows)}"
             )
         x = samples.x[rows]
-        targets = pretrain.eigenmaps(x, n_components)
+        targets = eigenmaps(x, n_components)
         if settings["t_class"] == "calibrated":
             if samples.target is None or samples.target.ndim > 1:
                 raise InputError('t_class="calibrated" needs classes')

@@ -14,9 +14,10 @@ PARAMETERS = """
         K, the number of maps.
     preset : {"default", "paper", "fast"}
         Named set of keywords: what we recommend, the paper to the letter, a first look.
-    schedule : {"nested", "joint", "sequential"}
+    schedule : {"nested", "joint", "sequential", "spectral"}
         All maps at once and in order of importance; all at once without order; one after the
-        other, earlier ones frozen (the paper).
+        other, earlier ones frozen (the paper); without labels, all at once towards the eigenmaps
+        of a neighbourhood graph.
     metric : {"off", "diag", "trotter", "chain"} or callable
         A(x) inside the Dirichlet energy, or a function (key, n_features) -> Metric.
     steps_per_component : int or "auto"
@@ -44,6 +45,8 @@ PARAMETERS = """
         Multiple of the penalty mean (log λ)² on the metric.
     pretraining : {"graph-laplacian"}
         Start from maps distilled from graph-Laplacian eigenmaps.
+    graph_rows : int
+        The most rows that a neighbourhood graph is built on.
     whiten : bool
         Make the coordinates exactly orthonormal on the training rows, their order kept and the
         readout transformed along.

@@ -26,7 +26,14 @@ CHOICES: dict[str, tuple] = {
     "early_stopping": (True, False, "auto"),
     "whiten": (True, False),
 }
-COUNTS = ("n_components", "steps_per_component", "batch_size", "patience", "log_every")
+COUNTS = (
+    "n_components",
+    "steps_per_component",
+    "batch_size",
+    "graph_rows",
+    "patience",
+    "log_every",
+)
 POSITIVE = ("learning_rate", "t_orth")
 NOT_NEGATIVE = ("anisotropy", "orthogonality", "smoothness", "prefix_weight", "weight_decay")
 
@@ -36,7 +43,7 @@ BELONGS_TO: dict[str, tuple[str, ...]] = {
     "t_class": ("sequential",),
     "normalize_weights": ("sequential",),
     "orthogonality": ("joint", "nested"),
-    "smoothness": ("joint", "nested"),
+    "smoothness": ("joint", "nested", "spectral"),
     "prefix_weight": ("nested",),
 }
 """Keywords that mean something to some schedules only."""
@@ -51,6 +58,7 @@ def resolve_settings(
     """Keywords over preset, checked, with what depends on mode and data filled in."""
     settings = resolve(preset, **keywords)
     check(settings)
+    settings["schedule"] = _schedule(settings["schedule"], keywords, supervised, n_rows)
     _check_belonging(settings["schedule"], keywords)
     if keywords.get("n_components") is None:
         settings["n_components"] = min(settings["n_components"], n_rows)
@@ -59,6 +67,9 @@ def resolve_settings(
             f"n_components={settings['n_components']} is more than the {n_rows} rows to learn "
             "from: more orthonormal coordinates than rows cannot exist"
         )
+    if settings["schedule"] == "spectral":  # a graph has as many eigenmaps as points, less one
+        settings["n_components"] = min(settings["n_components"], n_rows - 2)
+        n_rows = min(n_rows, settings["graph_rows"])
     settings["batch_size"] = min(settings["batch_size"], n_rows)
     if settings["steps_per_component"] == "auto":
         wanted = round(PASSES * n_rows / settings["batch_size"])
@@ -70,6 +81,18 @@ def resolve_settings(
     if settings["t_class"] == "calibrated" and settings["pretraining"] is None:
         raise InputError('t_class="calibrated" needs pretraining="graph-laplacian"')
     return settings
+
+
+def _schedule(schedule: str, keywords: dict[str, Any], supervised: bool, n_rows: int) -> str:
+    """The schedule that fits the mode: order by labels needs labels, and a graph needs rows."""
+    if keywords.get("schedule") is None and schedule == "nested" and not supervised:
+        n_components = keywords.get("n_components") or 1
+        return "spectral" if n_rows >= n_components + 2 else "joint"
+    if supervised and schedule == "spectral":
+        raise InputError('schedule="spectral" does not look at labels: fit without them')
+    if not supervised and schedule == "nested":
+        raise InputError('schedule="nested" needs labels; without them use "spectral" or "joint"')
+    return schedule
 
 
 def _check_belonging(schedule: str, keywords: dict[str, Any]) -> None:

@@ -22,8 +22,8 @@ class PIEFSTransformer(BasePIEFS):
     Notes
     -----
     `supervised` decides whether `y` is used: True asks for it, False ignores it, and None (the
-    default) uses it where it is given and holds classes. Without labels the weights are static,
-    w_orth = w_mde = 1 (App. C of the paper).
+    default) uses it where it is given and holds classes. Without labels the default schedule is
+    "spectral"; the preset "paper" has static weights, w_orth = w_mde = 1 (App. C of the paper).
 
     Examples
     --------

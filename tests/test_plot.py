@@ -25,6 +25,7 @@ HISTORY = [
         "w_class": 0.5,
         "w_mde": 0.1 * i,
         "validation_accuracy": 0.5 + 0.1 * i,
+        "validation_r2": 0.2 * i - 3 * (i == 0),
     }
     for i in range(5)
 ]
@@ -63,12 +64,26 @@ def test_curves_plot_the_history_and_mark_frozen_maps():
     assert [line.get_xdata()[0] for line in ax.lines[1:]] == [20]
     ax = plot.gram_history(HISTORY)
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [0, 0.1, 0.2, 0.3, 0.4])
+    assert "frozen" in ax.get_xlabel()
+
+
+def test_maps_that_were_trained_at_once_are_not_marked():
+    ax = plot.gram_history([row | {"map": 2} for row in HISTORY])
+    assert len(ax.lines) == 1
+    assert ax.get_xlabel() == "training step"
+
+
+def test_an_r2_far_below_zero_does_not_flatten_the_curve():
+    ax = plot.r2_history(HISTORY)
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [-3, 0.2, 0.4, 0.6, 0.8])
+    assert ax.get_ylim()[0] == -0.25
+    assert plot.r2_history(HISTORY[1:]).get_ylim()[0] > 0
 
 
 def test_weight_curves_are_told_apart_by_a_legend():
     ax = plot.weight_history(HISTORY)
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
-    assert labels == ["orthogonality", "classes", "smoothness"]
+    assert labels == ["orthogonality", "target", "smoothness"]
     np.testing.assert_allclose(ax.lines[2].get_ydata(), [0, 0.1, 0.2, 0.3, 0.4])
 
 
@@ -83,3 +98,35 @@ def test_scatter_has_a_legend_with_the_class_names():
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b", "c"]
     np.testing.assert_allclose(ax.collections[0].get_offsets(), phi[:, 2:])
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("$\\phi_{3}$", "$\\phi_{4}$")
+    assert plot.coordinate_scatter(phi, y, with_key=False).get_legend() is None
+
+
+def test_scatter_of_numbers_has_a_colour_bar_that_outliers_do_not_stretch():
+    phi, y = np.random.default_rng(0).normal(size=(300, 2)), np.linspace(0, 1, 300)
+    y[-1] = 1e6
+    ax = plot.coordinate_scatter(phi, y, label="price")
+    points = ax.collections[0]
+    np.testing.assert_array_equal(points.get_array(), y)
+    assert points.norm.vmax < 1.1
+    assert [other.get_ylabel() for other in ax.figure.axes[1:]] == ["price"]
+    without = plot.coordinate_scatter(phi, y, with_key=False)
+    assert len(without.figure.axes) == 1
+
+
+def test_predictions_on_the_plane_and_the_true_numbers_share_their_colours():
+    x = np.random.default_rng(0).uniform(-1, 1, (50, 2))
+    ax = plot.plane_prediction(lambda rows: rows[:, 0], x, x[:, 0], label="price")
+    surface, points = ax.images[0], ax.collections[0]
+    assert np.all(np.diff(surface.get_array(), axis=1) > 0)
+    np.testing.assert_array_equal(points.get_array(), x[:, 0])
+    assert surface.norm.vmin == points.norm.vmin
+    assert surface.get_cmap() == points.get_cmap()
+    assert ax.figure.axes[1].get_ylabel() == "price"
+
+
+def test_predictions_are_drawn_against_the_truth_with_equal_axes():
+    ax = plot.predictions(np.array([1.0, 2.0]), np.array([1.5, 4.0]), label="price")
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), [[1, 1.5], [2, 4]])
+    np.testing.assert_array_equal(*ax.lines[0].get_data())
+    assert ax.get_xlim() == ax.get_ylim()
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("price, true", "price, predicted")

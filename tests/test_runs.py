@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, log_loss, roc_auc_score
 from piefs.datasets import load
 from piefs.estimators import PIEFSTransformer
 from piefs.runs import run
-from piefs.runs.scores import Probe, classification_scores
+from piefs.runs.scores import Probe, classification_scores, expected_calibration_error
 
 SMALL = {
     "preset": "fast",
@@ -33,7 +33,7 @@ def moons_run(tmp_path_factory):
 def test_folder_holds_model_metrics_history_and_figures(moons_run):
     out, _ = moons_run
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-    figures = ("maps", "margin", "overview", "gram", "training", "weights", "energies")
+    figures = ("maps", "margin", "overview", "gram", "training", "energies")
     assert files == {
         "model/weights.safetensors",
         "model/model.json",
@@ -47,12 +47,12 @@ def test_metrics_file_has_the_contracts_keys(moons_run):
     out, metrics = moons_run
     stored = json.loads((out / "metrics.json").read_text())
     assert stored == metrics
-    for name in ("accuracy", "f1", "roc_auc", "log_loss", "gram_error", "gram_residual"):
+    for name in ("accuracy", "f1", "roc_auc", "log_loss", "ece", "gram_error", "gram_residual"):
         assert set(stored[name]) == {"train", "validation", "test"}
     assert len(stored["energies"]) == 3
     assert stored["seconds"] > 0
-    assert (stored["steps"], stored["steps_saved"]) == (180, 0)
-    assert stored["steps_per_second"] == pytest.approx(180 / stored["seconds"])
+    assert (stored["steps"], stored["steps_saved"]) == (60, 0)
+    assert stored["steps_per_second"] == pytest.approx(60 / stored["seconds"])
     assert stored["versions"]["jax"]
     assert stored["config"]["batch_size"] == 128
     assert stored["config"]["seed"] == 0
@@ -67,9 +67,17 @@ def test_gram_residual_is_the_root_of_gram_error(moons_run):
 def test_history_has_a_row_an_interval(moons_run):
     out, _ = moons_run
     rows = list(csv.DictReader((out / "history.csv").read_text().splitlines()))
-    assert [int(row["step"]) for row in rows] == list(range(20, 181, 20))
-    assert [int(row["map"]) for row in rows] == [1] * 3 + [2] * 3 + [3] * 3
+    assert [int(row["step"]) for row in rows] == [20, 40, 60]
+    assert [int(row["map"]) for row in rows] == [3] * 3
     assert 0 <= float(rows[-1]["validation_accuracy"]) <= 1
+
+
+def test_a_run_map_after_map_tells_the_maps_apart_and_draws_their_weights(tmp_path):
+    metrics = run(load("two-moons"), tmp_path, schedule="sequential", **SMALL)
+    assert metrics["steps"] + metrics["steps_saved"] == 180
+    rows = list(csv.DictReader((tmp_path / "history.csv").read_text().splitlines()))
+    assert [int(row["map"]) for row in rows] == [1] * 3 + [2] * 3 + [3] * 3
+    assert (tmp_path / "figures" / "weights.png").stat().st_size > 5000
 
 
 def test_same_seed_writes_the_same_weights_byte_for_byte(moons_run, tmp_path):
@@ -105,3 +113,43 @@ def test_multiclass_scores_agree_with_scikit_learn():
     assert scores["roc_auc"] == pytest.approx(roc_auc_score(y, p, multi_class="ovr"))
     assert scores["log_loss"] == pytest.approx(log_loss(y, p))
     assert scores["accuracy"] == pytest.approx(np.mean(p.argmax(1) == y))
+    assert scores["ece"] == expected_calibration_error(y, p)
+
+
+def calibration_error_bin_by_bin(truth, probabilities, n_bins):
+    """The definition, written as the loop that it is."""
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
+    error = 0.0
+    for b in range(n_bins):
+        inside = (confidence > b / n_bins) & (confidence <= (b + 1) / n_bins)
+        if inside.any():
+            error += inside.mean() * abs(right[inside].mean() - confidence[inside].mean())
+    return error
+
+
+def test_calibration_error_is_the_mean_gap_between_confidence_and_accuracy(rng):
+    p = rng.dirichlet([1, 1, 1], size=500)
+    y = rng.integers(3, size=500)
+    for n_bins in (1, 4, 15):
+        expected = calibration_error_bin_by_bin(y, p, n_bins)
+        assert expected_calibration_error(y, p, n_bins) == pytest.approx(expected)
+
+
+def test_calibration_error_of_known_cases():
+    sure = np.tile([0.0, 1.0], (10, 1))
+    assert expected_calibration_error(np.ones(10), sure) == 0
+    assert expected_calibration_error(np.zeros(10), sure) == 1
+    four_of_five = np.tile([0.2, 0.8], (10, 1))
+    honest = np.repeat([0, 1], [2, 8])
+    assert expected_calibration_error(honest, four_of_five) == pytest.approx(0, abs=1e-12)
+    assert expected_calibration_error(np.ones(10), four_of_five) == pytest.approx(0.2)
+
+
+def test_what_gives_no_probabilities_has_no_calibration_error():
+    class Labels:
+        def predict(self, x):
+            return np.zeros(len(x), int)
+
+    scores = classification_scores(Labels(), load("two-moons").test)
+    assert scores["ece"] is None
+    assert scores["accuracy"] == pytest.approx(0.5)

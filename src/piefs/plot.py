@@ -12,12 +12,13 @@ import matplotlib
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.colors import ListedColormap
+from matplotlib.colors import ListedColormap, Normalize
 
 CLASS_COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"),
     *("#56b4e9", "#7a4b94", "#4d4d4d", "#8c6d31", "#b3de69"),
 )
+NUMBER_COLORS = "viridis"
 STYLE: Any = {
     "figure.dpi": 110,
     "savefig.dpi": 160,
@@ -77,6 +78,42 @@ def _scatter_plane(ax: Axes, x: np.ndarray, y: np.ndarray | None) -> None:
     ax.scatter(x[:, 0], x[:, 1], c=colors, s=8, edgecolors="white", linewidths=0.35)
 
 
+def _colors_of(y: np.ndarray) -> dict[str, Any]:
+    """Colours for numbers, from the first to the last percentile: outliers would fade the rest."""
+    low, high = np.quantile(y, [0.01, 0.99])
+    return {"cmap": NUMBER_COLORS, "norm": Normalize(low, high)}
+
+
+def _color_bar(ax: Axes, image: Any, label: str) -> None:
+    ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, extend="both", label=label)
+
+
+def plane_prediction(
+    function: Callable[[np.ndarray], np.ndarray],
+    x: np.ndarray,
+    y: np.ndarray,
+    *,
+    ax: Axes | None = None,
+    title: str = "",
+    label: str = "y",
+    n_points: int = 400,
+) -> Axes:
+    """Predicted numbers on the plane with points of x over them, filled with the true ones.
+
+    Both have the same colours: where a prediction is right, a point sinks into it.
+    """
+    ax = ax or plt.subplots(figsize=(4.4, 3.4))[1]
+    rows, extent = grid_of(x)
+    n = int(len(rows) ** 0.5)
+    values, style = np.asarray(function(rows)).reshape(n, n), _colors_of(y)
+    image = ax.imshow(values, origin="lower", extent=extent, aspect="auto", **style)
+    x, y = x[:n_points], y[:n_points]
+    ax.scatter(x[:, 0], x[:, 1], c=y, s=14, edgecolors="white", linewidths=0.5, **style)
+    _color_bar(ax, image, label)
+    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
+    return ax
+
+
 def panels(n: int, *, width: float, height: float) -> Sequence[Axes]:
     """A row of n axes, spaced so that labels do not collide."""
     size = (width * n, height)
@@ -122,11 +159,12 @@ def _column(history: Sequence[dict[str, float]], name: str) -> np.ndarray:
 
 
 def _mark_maps(ax: Axes, history: Sequence[dict[str, float]]) -> None:
-    """Faint lines where a map was frozen."""
+    """Faint lines where a map was frozen, if maps were frozen one after the other."""
     steps, maps = _column(history, "step"), _column(history, "map")
-    for step in steps[:-1][np.diff(maps) > 0]:
+    frozen = steps[:-1][np.diff(maps) > 0]
+    for step in frozen:
         ax.axvline(step, color="0.9", linewidth=0.8, zorder=0)
-    ax.set_xlabel("training step (a faint line: a map is frozen)")
+    ax.set_xlabel("training step" + (" (a faint line: a map is frozen)" if len(frozen) else ""))
     ax.margins(x=0)
 
 
@@ -137,6 +175,19 @@ def accuracy_history(history: Sequence[dict[str, float]], *, ax: Axes | None = N
     ax.plot(_column(history, "step"), accuracy, color=CLASS_COLORS[0])
     _mark_maps(ax, history)
     ax.set(title="Validation accuracy", ylabel="%")
+    return ax
+
+
+def r2_history(history: Sequence[dict[str, float]], *, ax: Axes | None = None) -> Axes:
+    """Validation R² over training steps; what is far below zero, early on, is cut off."""
+    ax = ax or plt.subplots(figsize=(6, 3.2))[1]
+    r2 = _column(history, "validation_r2")
+    ax.plot(_column(history, "step"), r2, color=CLASS_COLORS[0])
+    _mark_maps(ax, history)
+    lowest = np.nanmin(r2)
+    if lowest < -0.25 < np.nanmax(r2):
+        ax.set_ylim(bottom=-0.25)
+    ax.set(title="Validation $R^2$", ylabel="$R^2$")
     return ax
 
 
@@ -152,7 +203,7 @@ def gram_history(history: Sequence[dict[str, float]], *, ax: Axes | None = None)
 def weight_history(history: Sequence[dict[str, float]], *, ax: Axes | None = None) -> Axes:
     """The three loss weights over training steps."""
     ax = ax or plt.subplots(figsize=(6, 3.2))[1]
-    names = {"w_orth": "orthogonality", "w_class": "classes", "w_mde": "smoothness"}
+    names = {"w_orth": "orthogonality", "w_class": "target", "w_mde": "smoothness"}
     for (name, label), color in zip(names.items(), CLASS_COLORS, strict=False):
         ax.plot(_column(history, "step"), _column(history, name), label=label, color=color)
     _mark_maps(ax, history)
@@ -176,17 +227,52 @@ def coordinate_scatter(
     i: int = 0,
     j: int = 1,
     class_names: Sequence[str] = (),
+    label: str = "y",
+    with_key: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """φ_j against φ_i, coloured by class."""
+    """φ_j against φ_i, coloured by class, or by number where y holds floats (called `label`).
+
+    `with_key` adds the legend, or the colour bar.
+    """
     ax = ax or plt.subplots(figsize=(4.6, 4))[1]
-    labels = np.zeros(len(phi), int) if y is None else y
-    n_classes = int(labels.max()) + 1
-    colors = ListedColormap([CLASS_COLORS[c % len(CLASS_COLORS)] for c in range(n_classes)])
-    points = ax.scatter(phi[:, i], phi[:, j], c=labels, cmap=colors, s=6, alpha=0.6, linewidths=0)
-    if y is not None and n_classes <= 20:
-        handles = points.legend_elements(num=list(range(n_classes)))[0]
+    points: Any = {"x": phi[:, i], "y": phi[:, j], "s": 6, "alpha": 0.6, "linewidths": 0}
+    if y is not None and y.dtype.kind == "f":
+        rimmed = {"s": 11, "alpha": 0.9, "edgecolors": "0.5", "linewidths": 0.25}  # on white
+        image = ax.scatter(**points | rimmed, c=y, **_colors_of(y))
+        if with_key:
+            _color_bar(ax, image, label)
+    else:
+        drawn = ax.scatter(**points, **_class_colors(y, len(phi)))
+        if with_key and y is not None:
+            _legend(ax, drawn, class_names, int(y.max()) + 1)
+    ax.set(xlabel=f"$\\phi_{{{i + 1}}}$", ylabel=f"$\\phi_{{{j + 1}}}$")
+    return ax
+
+
+def _class_colors(y: np.ndarray | None, n: int) -> dict[str, Any]:
+    labels = np.zeros(n, int) if y is None else y
+    used = [CLASS_COLORS[c % len(CLASS_COLORS)] for c in range(int(labels.max()) + 1)]
+    return {"c": labels, "cmap": ListedColormap(used)}
+
+
+def _legend(ax: Axes, drawn: Any, class_names: Sequence[str], n_classes: int) -> None:
+    if n_classes <= 20:
+        handles = drawn.legend_elements(num=list(range(n_classes)))[0]
         names = class_names or [str(c) for c in range(n_classes)]
         ax.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1)
-    ax.set(xlabel=f"$\\phi_{{{i + 1}}}$", ylabel=f"$\\phi_{{{j + 1}}}$")
+
+
+def predictions(
+    y: np.ndarray, predicted: np.ndarray, *, label: str = "y", ax: Axes | None = None
+) -> Axes:
+    """Predicted numbers against true ones; on the diagonal they agree."""
+    ax = ax or plt.subplots(figsize=(4.4, 4.2))[1]
+    both = np.concatenate([y, predicted])
+    room = 0.04 * (both.max() - both.min() or 1.0)
+    limits = (both.min() - room, both.max() + room)
+    ax.plot(limits, limits, color="0.6", linewidth=1, zorder=0)
+    ax.scatter(y, predicted, s=10, alpha=0.6, linewidths=0, color=CLASS_COLORS[0])
+    ax.set(xlabel=f"{label}, true", ylabel=f"{label}, predicted", xlim=limits, ylim=limits)
+    ax.set_aspect("equal")
     return ax

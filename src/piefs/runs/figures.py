@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +11,13 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from piefs import plot
-from piefs.datasets import Dataset, Split
-from piefs.estimators import PIEFSClassifier, PIEFSTransformer
+from piefs.datasets import Dataset
+from piefs.estimators.base import BasePIEFS
 from piefs.io import atomic
-from piefs.runs.scores import Probe
 
 
-def draw(
-    estimator: PIEFSClassifier | PIEFSTransformer,
-    readout: PIEFSClassifier | Probe | None,
-    data: Dataset,
-    folder: Path,
-) -> None:
-    """All figures of a run, as PNG files."""
+def draw(estimator: BasePIEFS, readout: Any, data: Dataset, folder: Path) -> None:
+    """All figures of a run, as PNG files; `readout` is what predicts, or None."""
     held_out = data.validation
     phi = estimator.transform(held_out.x)
     history = estimator.history_
@@ -31,44 +25,75 @@ def draw(
         if held_out.x.shape[1] == 2:
             _draw_plane(estimator, readout, data, folder)
         elif phi.shape[1] > 1:
-            save(_scatter_pairs(phi, held_out, data.class_names), folder / "coordinates.png")
+            save(_scatter_pairs(phi, data), folder / "coordinates.png")
+        if data.is_regression:
+            predicted, name = readout.predict(held_out.x), _shown(data.target_name)
+            ax = plot.predictions(held_out.y, predicted, label=name)
+            ax.set_title("validation rows")
+            save(ax, folder / "predictions.png")
         save(_gram_pair(phi), folder / "gram.png")
         save(_training_panels(history), folder / "training.png")
-        save(plot.weight_history(history), folder / "weights.png")
+        if estimator.config_.schedule == "sequential":  # the weights are constants in the others
+            save(plot.weight_history(history), folder / "weights.png")
         save(plot.energies(estimator.energies_), folder / "energies.png")
 
 
-def _draw_plane(
-    estimator: PIEFSClassifier | PIEFSTransformer,
-    readout: PIEFSClassifier | Probe | None,
-    data: Dataset,
-    folder: Path,
-) -> None:
-    """The leading maps over the plane, the readout's margin, and both in one overview."""
-    x, y = data.validation.x, data.validation.y
+def _draw_plane(estimator: BasePIEFS, readout: Any, data: Dataset, folder: Path) -> None:
+    """The leading maps over the plane, what the readout says there, and both in one overview."""
+    x = data.validation.x
+    y = None if data.is_regression else data.validation.y  # maps have the colours of signs
     maps = range(min(4, estimator.config_.n_components))
 
     save(plot.plane_maps(estimator.transform, x, y, maps=maps)[0], folder / "maps.png")
-    if readout is None or len(data.class_names) != 2:
+    if data.is_regression:
+        name, surface = "prediction.png", _prediction_surface(readout, data)
+    elif readout is not None and len(data.class_names) == 2:
+        name, surface = "margin.png", _margin(readout, data)
+    else:
         return
-    style = {"title": "margin of the readout", "contour": True}
-    save(plot.plane_heatmap(readout.decision_function, x, y, **style), folder / "margin.png")
+    save(surface(None), folder / name)
     axes = plot.panels(len(maps) + 1, width=3.5, height=3.0)
     plot.plane_maps(estimator.transform, x, y, maps=maps, axes=axes[:-1])
-    plot.plane_heatmap(readout.decision_function, x, y, ax=axes[-1], **style)
+    surface(axes[-1])
     save(axes[0], folder / "overview.png")
 
 
-def _scatter_pairs(phi: np.ndarray, part: Split, class_names: Sequence[str]) -> Any:
+def _margin(readout: Any, data: Dataset) -> Callable[[Any], Any]:
+    """Draws the margin of the readout into given axes, or into new ones."""
+    x, y = data.validation.x, data.validation.y
+    return lambda ax: plot.plane_heatmap(
+        readout.decision_function, x, y, ax=ax, title="margin of the readout", contour=True
+    )
+
+
+def _prediction_surface(readout: Any, data: Dataset) -> Callable[[Any], Any]:
+    """Draws the predicted numbers into given axes, or into new ones."""
+    x, y, name = data.validation.x, data.validation.y, _shown(data.target_name)
+    return lambda ax: plot.plane_prediction(
+        readout.predict, x, y, ax=ax, title="prediction (dots: truth)", label=name
+    )
+
+
+def _shown(name: str) -> str:
+    """A column's name as matplotlib shows it literally."""
+    return name.replace("$", r"\$")
+
+
+def _scatter_pairs(phi: np.ndarray, data: Dataset) -> Any:
     """(φ₁, φ₂), (φ₃, φ₄), … as far as there are maps, three panels at most."""
     n_pairs = min(3, phi.shape[1] // 2)
     axes = plot.panels(n_pairs, width=4.4, height=3.8)
     for pair, ax in enumerate(axes):
         plot.coordinate_scatter(
-            phi, part.y, i=2 * pair, j=2 * pair + 1, class_names=class_names, ax=ax
+            phi,
+            data.validation.y,
+            i=2 * pair,
+            j=2 * pair + 1,
+            class_names=data.class_names,
+            label=_shown(data.target_name),
+            ax=ax,
+            with_key=pair == n_pairs - 1,
         )
-        if pair < n_pairs - 1 and (legend := ax.get_legend()):
-            legend.remove()
     return axes[0]
 
 
@@ -81,11 +106,12 @@ def _gram_pair(phi: np.ndarray) -> Any:
 
 
 def _training_panels(history: Sequence[dict[str, float]]) -> Any:
-    scored = "validation_accuracy" in history[-1]
-    axes = plot.panels(1 + scored, width=5.5, height=3.3)
-    plot.gram_history(history, ax=axes[-1])
-    if scored:
-        plot.accuracy_history(history, ax=axes[0])
+    """The Gram residual, and before it the score on validation rows where there is one."""
+    scores = {"validation_accuracy": plot.accuracy_history, "validation_r2": plot.r2_history}
+    drawn = [score for name, score in scores.items() if name in history[-1]] + [plot.gram_history]
+    axes = plot.panels(len(drawn), width=5.5, height=3.3)
+    for draw_one, ax in zip(drawn, axes, strict=True):
+        draw_one(history, ax=ax)
     return axes[0]
 
 

@@ -9,17 +9,23 @@ from typing import Any
 import numpy as np
 
 from piefs.datasets import Dataset
-from piefs.estimators import PIEFSClassifier, PIEFSTransformer
+from piefs.errors import InputError
+from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
 from piefs.io import atomic
 from piefs.io.checkpoints import Checkpoint
 from piefs.io.models import library_versions
 from piefs.runs.figures import draw
 from piefs.runs.folder import RunFolder, write_history
-from piefs.runs.scores import Probe, evaluate
+from piefs.runs.scores import NumberProbe, Probe, evaluate
 from piefs.train import Callback
 
-TASKS = ("classification", "unsupervised")
+ESTIMATORS: dict[str, type] = {
+    "classification": PIEFSClassifier,
+    "regression": PIEFSRegressor,
+    "unsupervised": PIEFSTransformer,
+}
+TASKS = tuple(ESTIMATORS)
 CHECKPOINT_SECONDS = 5.0
 
 
@@ -38,9 +44,11 @@ def run(
 ) -> dict[str, Any]:
     """Fit with the given estimator keywords, write the run folder, return its metrics.
 
-    Without labels (`task="unsupervised"`) accuracies are those of a logistic regression with
-    scikit-learn's defaults, fitted on the training coordinates. `document` is added to model.json.
+    Without labels (`task="unsupervised"`) scores are those of a logistic regression with
+    scikit-learn's defaults, fitted on the training coordinates, or of least squares where the data
+    hold numbers. `document` is added to model.json.
     """
+    _check_task(task, dataset, keywords)
     folder = RunFolder(out)
     checkpoint = Checkpoint(folder.checkpoint, every_seconds=checkpoint_seconds, resume=resume)
     keywords = {
@@ -48,9 +56,8 @@ def run(
         "callbacks": [checkpoint, *callbacks],
         **keywords,
     }
-    supervised = task == "classification"
-    estimator = (PIEFSClassifier if supervised else PIEFSTransformer)(**keywords)
-    estimator.check_settings(len(dataset.train), supervised=supervised)
+    estimator = ESTIMATORS[task](**keywords)
+    estimator.check_settings(len(dataset.train), supervised=task != "unsupervised")
     with folder.opened(resume=resume, force=force):
         readout = _fit(estimator, dataset, unlabeled)
         metrics = {
@@ -72,15 +79,34 @@ def run(
     return metrics
 
 
-def _fit(
-    estimator: PIEFSClassifier | PIEFSTransformer, data: Dataset, unlabeled: np.ndarray | None
-) -> PIEFSClassifier | Probe | None:
-    """Fit, and give back what predicts: the classifier, or a probe where there are classes."""
-    if isinstance(estimator, PIEFSClassifier):
+def _check_task(task: str, data: Dataset, keywords: dict[str, Any]) -> None:
+    """Refuse a task that the data, or the keywords, are not for."""
+    if task not in TASKS:
+        raise InputError(f"task {task!r} is unknown; choose one of {', '.join(TASKS)}")
+    if task == "regression" and not data.is_regression:
+        raise InputError(
+            f"{data.name!r} is a data set of classes, not of numbers; take --task classification"
+        )
+    if task == "classification" and data.is_regression:
+        raise InputError(
+            f"{data.name!r} is a data set of numbers, not of classes; take --task regression"
+        )
+    if task != "classification" and keywords.get("class_weight") is not None:
+        raise InputError(
+            f"class_weight is for classification, and the task is {task}: leave it out"
+        )
+
+
+def _fit(estimator: Any, data: Dataset, unlabeled: np.ndarray | None) -> Any:
+    """Fit, and give back what predicts: the estimator, a probe, or None without a target."""
+    if not isinstance(estimator, PIEFSTransformer):
         held_out = data.validation.x, data.validation.y
         return estimator.fit(
             data.train.x, data.train.y, X_unlabeled=unlabeled, validation_data=held_out
         )
     rows = data.train.x if unlabeled is None else np.concatenate([data.train.x, unlabeled])
     estimator.fit(rows)
-    return Probe(estimator).fit(data.train.x, data.train.y) if len(data.class_names) > 1 else None
+    if len(data.class_names) == 1:
+        return None
+    probe = NumberProbe if data.is_regression else Probe
+    return probe(estimator).fit(data.train.x, data.train.y)

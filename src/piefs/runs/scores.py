@@ -6,17 +6,28 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import accuracy_score, f1_score, log_loss, roc_auc_score
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import (
+    accuracy_score,
+    f1_score,
+    log_loss,
+    mean_absolute_error,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
 
 from piefs.datasets import Dataset, Split
-from piefs.estimators import PIEFSClassifier, PIEFSTransformer
+from piefs.estimators.base import BasePIEFS
+
+Scores = dict[str, float | None]
+CALIBRATION_BINS = 15
 
 
 class Probe:
     """A linear probe: logistic regression on the coordinates of a fitted transformer."""
 
-    def __init__(self, transformer: PIEFSTransformer) -> None:
+    def __init__(self, transformer: BasePIEFS) -> None:
         self.transformer = transformer
 
     def fit(self, x: np.ndarray, y: np.ndarray) -> Probe:
@@ -33,14 +44,26 @@ class Probe:
         return self.regression.decision_function(self.transformer.transform(x))
 
 
-def evaluate(
-    estimator: PIEFSClassifier | PIEFSTransformer,
-    readout: PIEFSClassifier | Probe | None,
-    data: Dataset,
-) -> dict[str, Any]:
+class NumberProbe:
+    """A linear probe for numbers: least squares on the coordinates of a fitted transformer."""
+
+    def __init__(self, transformer: BasePIEFS) -> None:
+        self.transformer = transformer
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> NumberProbe:
+        """Fit on the coordinates of x."""
+        self.regression = LinearRegression().fit(self.transformer.transform(x), y)
+        return self
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """The predicted numbers."""
+        return self.regression.predict(self.transformer.transform(x))
+
+
+def evaluate(estimator: BasePIEFS, readout: Any, data: Dataset) -> dict[str, Any]:
     """Scores and Gram errors on every split, energies and log λ ranges of every map.
 
-    Without anything that predicts there are no scores.
+    `readout` is what predicts, or None, and then there are no scores.
     """
     scores = {} if readout is None else scores_by_split(readout, data)
     grams = {name: estimator.gram_errors(part.x) for name, part in data.splits.items()}
@@ -56,28 +79,27 @@ def evaluate(
     )
 
 
-def scores_by_split(model: Any, data: Dataset) -> dict[str, dict[str, float | None]]:
+def scores_by_split(model: Any, data: Dataset) -> dict[str, Scores]:
     """{metric: {split: value}} of anything that predicts."""
-    parts = data.splits.items()
-    return _by_metric({name: classification_scores(model, part) for name, part in parts})
+    measure = regression_scores if data.is_regression else classification_scores
+    return _by_metric({name: measure(model, part) for name, part in data.splits.items()})
 
 
-def _by_metric(
-    by_split: Mapping[str, Mapping[str, float | None]],
-) -> dict[str, dict[str, float | None]]:
+def _by_metric(by_split: Mapping[str, Mapping[str, float | None]]) -> dict[str, Scores]:
     """{split: {metric: value}} turned into {metric: {split: value}}."""
     names = next(iter(by_split.values()))
     return {name: {split: row[name] for split, row in by_split.items()} for name in names}
 
 
-def classification_scores(readout: Any, part: Split) -> dict[str, float | None]:
-    """Accuracy, F1 (of class 1 for two classes, else macro), ROC-AUC and log loss.
+def classification_scores(readout: Any, part: Split) -> Scores:
+    """Accuracy, F1 (of class 1 for two classes, else macro), ROC-AUC, log loss, calibration error.
 
-    What predicts labels only, without probabilities, has neither of the latter two.
+    What predicts labels only, without probabilities, has none of the latter three.
     """
     if not hasattr(readout, "predict_proba"):
         predicted = readout.predict(part.x)
-        return _label_scores(part.y, predicted) | {"roc_auc": None, "log_loss": None}
+        without = {"roc_auc": None, "log_loss": None, "ece": None}
+        return _label_scores(part.y, predicted) | without
     probabilities = readout.predict_proba(part.x)
     labels = np.arange(probabilities.shape[1])
     binary = len(labels) == 2
@@ -88,12 +110,45 @@ def classification_scores(readout: Any, part: Split) -> dict[str, float | None]:
             else roc_auc_score(part.y, probabilities, multi_class="ovr", labels=labels)
         ),
         "log_loss": float(log_loss(part.y, probabilities, labels=labels)),
+        "ece": expected_calibration_error(part.y, probabilities),
     }
 
 
-def _label_scores(truth: np.ndarray, predicted: np.ndarray) -> dict[str, float | None]:
+def _label_scores(truth: np.ndarray, predicted: np.ndarray) -> Scores:
     average = "binary" if truth.max() <= 1 else "macro"
     return {
         "accuracy": float(accuracy_score(truth, predicted)),
         "f1": float(f1_score(truth, predicted, average=average)),
+    }
+
+
+def expected_calibration_error(
+    truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
+) -> float:
+    """How far confidence is from accuracy: ECE = Σ_b (n_b / n) |accuracy_b − confidence_b|.
+
+    The confidence of a row is the probability of its most probable class. Rows are binned by it,
+    the bins b being (0, 1/15], (1/15, 2/15], …, of equal width (Guo et al. 2017, eq. 3); each
+    compares the share of its rows that are right with their mean confidence. 0 is best: of the
+    rows predicted with 80 %, 80 % are right. It says nothing of how many rows are right in all.
+    """
+    confidence = probabilities.max(axis=1).astype(np.float64)
+    right = probabilities.argmax(axis=1) == truth
+    bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
+    # The counts cancel: n_b / n · |Σ right / n_b − Σ confidence / n_b|.
+    excess = np.bincount(bins, weights=right - confidence, minlength=n_bins)
+    return float(np.abs(excess).sum() / len(truth))
+
+
+def regression_scores(readout: Any, part: Split) -> Scores:
+    """R², and the root mean squared and the mean absolute error in the units of the target.
+
+    R² compares with the mean of these rows; where they do not differ it means nothing.
+    """
+    predicted = readout.predict(part.x)
+    differ = len(part) > 1 and part.y.min() < part.y.max()
+    return {
+        "r2": float(r2_score(part.y, predicted)) if differ else None,
+        "rmse": float(root_mean_squared_error(part.y, predicted)),
+        "mae": float(mean_absolute_error(part.y, predicted)),
     }

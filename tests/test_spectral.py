@@ -25,7 +25,7 @@ def test_the_loss_is_distance_and_energy(rng, float64):
     params = Trainable(maps, Off(), init_readout(0, 3))
     loss, record = SpectralObjective(0.3)(params, batch, 0)
     phi, gradients = coordinates_and_gradients(maps, x)
-    distance = np.mean(np.sum((np.asarray(phi) - target) ** 2, axis=1))
+    distance = np.mean(np.sum((np.asarray(phi) - np.asarray(target)) ** 2, axis=1))
     energy = np.mean(np.sum(np.asarray(gradients) ** 2, axis=(1, 2)))
     assert float(loss) == pytest.approx(distance + 0.3 * energy, rel=1e-12)
     assert float(record.loss_class) == pytest.approx(distance, rel=1e-12)

@@ -22,7 +22,7 @@ PAPER: dict[str, Any] = {
     "t_class": 0.5,
     "normalize_weights": False,
     "orthogonality": 0.03,
-    "smoothness": 1e-4,
+    "smoothness": 3e-4,
     "prefix_weight": 3.0,
     "anisotropy": 0.0,
     "pretraining": None,

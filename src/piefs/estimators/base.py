@@ -24,6 +24,7 @@ from piefs import pretrain
 from piefs.batches import Samples
 from piefs.columns import coordinates_of, dirichlet_matrix
 from piefs.errors import InputError
+from piefs.estimators.crossfit import check_folds, cross_fitted
 from piefs.estimators.progress import ProgressPrinter
 from piefs.estimators.settings import described, resolve_settings, train_config
 from piefs.graphs import eigenmaps
@@ -356,6 +357,24 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
     def _checked(self, X: Any) -> np.ndarray:
         """New rows as an array, with the features seen in fit."""
         return np.asarray(validate_data(self, X, reset=False, dtype="numeric"))
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, cross_fit: bool | int = False, **fit_params: Any
+    ) -> np.ndarray:
+        """Fit, and give the coordinates of the training rows.
+
+        With `cross_fit` (True for five folds, or their number) each row's coordinates come from a
+        model that has not seen it: what a model trained on top of them should be given, since
+        coordinates that were shaped by labels flatter the rows they were fitted on. The model of
+        all rows is fitted too; `cross_fit_scores_` has its score on its own rows, and that of the
+        folds' models on rows they have not seen.
+        """
+        n_folds = check_folds(cross_fit, X) if cross_fit else 0
+        self.fit(X, y, **fit_params)
+        if not n_folds:
+            return self._coordinates(X)
+        honest, self.cross_fit_scores_ = cross_fitted(self, X, y, n_folds, fit_params)
+        return honest
 
     def transform(self, X: Any) -> np.ndarray:
         """The coordinates Φ(X), shape (n_samples, n_components)."""

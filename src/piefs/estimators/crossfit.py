@@ -1,0 +1,71 @@
+"""Honest coordinates of training rows: each row's from a model that has not seen it.
+
+Coordinates that were shaped by labels flatter the rows they were fitted on, and whatever is trained
+on them next believes it. Cross-fitting gives each fold the coordinates of a model of the others.
+Such models agree on the space and not on its axes, so each is turned to the axes of the model of
+all rows, by the rotation that fits best on the rows that both have seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import orthogonal_procrustes
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.utils import _safe_indexing
+
+from piefs.errors import InputError
+
+N_FOLDS = 5
+
+
+def check_folds(cross_fit: bool | int, X: Any) -> int:
+    """The number of folds that `cross_fit` asks for."""
+    n_folds, n = N_FOLDS if cross_fit is True else cross_fit, n_rows(X)
+    if not 2 <= n_folds <= n:
+        raise InputError(f"cross_fit={cross_fit} must be a number of folds, from 2 to the {n} rows")
+    return n_folds
+
+
+def n_rows(X: Any) -> int:
+    """The rows of an array, a table or a list."""
+    return X.shape[0] if hasattr(X, "shape") else len(X)
+
+
+def cross_fitted(
+    estimator: Any, X: Any, y: Any, n_folds: int, fit_params: dict[str, Any]
+) -> tuple[np.ndarray, dict[str, float] | None]:
+    """Coordinates of all rows from models of other rows, turned to those of a fitted estimator.
+
+    Beside them the score of the estimator on its own rows, and that of the folds' models on rows
+    they have not seen; none where there is nothing to score.
+    """
+    whole = estimator._coordinates(X)
+    honest = np.empty_like(whole)
+    fold_scores = []
+    scorable = hasattr(estimator, "score")
+    for train, held in _folds(estimator, X, y, n_folds):
+        fold = clone(estimator).set_params(random_state=estimator.seed_, callbacks=None)
+        params = {
+            name: value if value is None else _safe_indexing(value, train)
+            for name, value in fit_params.items()
+        }
+        x_train, x_held = _safe_indexing(X, train), _safe_indexing(X, held)
+        fold.fit(x_train, None if y is None else _safe_indexing(y, train), **params)
+        turn, _ = orthogonal_procrustes(fold._coordinates(x_train), whole[train])
+        honest[held] = fold._coordinates(x_held) @ turn
+        if scorable:
+            fold_scores.append(fold.score(x_held, _safe_indexing(y, held)))
+    if not scorable:
+        return honest, None
+    return honest, {"train": estimator.score(X, y), "held_out": float(np.mean(fold_scores))}
+
+
+def _folds(estimator: Any, X: Any, y: Any, n_folds: int) -> Any:
+    n = n_rows(X)
+    stratified = is_classifier(estimator) and np.unique(y, return_counts=True)[1].min() >= n_folds
+    splitter = StratifiedKFold if stratified else KFold
+    folds = splitter(n_folds, shuffle=True, random_state=estimator.seed_)
+    return folds.split(np.zeros(n), y if stratified else None)

@@ -37,10 +37,11 @@ class Preset(StrEnum):
 
 
 class Task(StrEnum):
-    """What to learn from."""
+    """What to learn."""
 
     auto = "auto"
     classification = "classification"
+    regression = "regression"
     unsupervised = "unsupervised"
 
 
@@ -108,7 +109,7 @@ def fit(
     data: Data,
     target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     task: Annotated[
-        Task, typer.Option(help="What to learn from; auto means the classes of the target.")
+        Task, typer.Option(help="What to learn; auto decides by the values of the target.")
     ] = Task.auto,
     preset: Annotated[
         Preset | None, typer.Option(help="Named set of settings, default if none is named.")
@@ -120,7 +121,9 @@ def fit(
     n_components: Annotated[
         int | None, typer.Option("-k", "--n-components", help="Number of maps K.")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Training steps a map.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Training steps a map, or auto, by the rows, if not given.")
+    ] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows a step.")] = None,
     pretraining: Annotated[str | None, typer.Option(help="graph-laplacian.")] = None,
     config: Annotated[
@@ -160,7 +163,7 @@ def fit(
         },
         data_dir=data_dir,
         split_seed=split_seed,
-        task="unsupervised" if task is Task.unsupervised else "classification",
+        task=task.value,
         quiet=quiet,
         as_json=as_json,
         config=config,
@@ -204,7 +207,7 @@ def predict(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write the label and the class probabilities of each row."""
+    """Write the label and the class probabilities of each row, or the predicted number."""
     from piefs.cli.use import write_predictions
 
     write_predictions(model, data, out, split=split.value, data_dir=data_dir, quiet=quiet)
@@ -222,7 +225,7 @@ def score(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Measure a model on rows whose labels are known."""
+    """Measure a model on rows whose labels, or numbers, are known."""
     from piefs.cli.use import show_scores
 
     show_scores(model, data, target=target, split=split.value, data_dir=data_dir, as_json=as_json)
@@ -230,7 +233,7 @@ def score(
 
 @app.command()
 def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
-    """Say what a model is: its data, columns, classes, settings and maps."""
+    """Say what a model is: its data, columns, target, settings and maps."""
     from piefs.cli.use import show_model
 
     show_model(model, as_json=as_json)

@@ -48,6 +48,7 @@ def fit_data(
     source: dict[str, Any],
     data_dir: Path | None,
     split_seed: int,
+    task: str,
     quiet: bool,
     as_json: bool,
     resume: bool,
@@ -65,7 +66,7 @@ def fit_data(
         console.print(f"{out} is finished already.")
         metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
         return _tell_results(console, metrics, out, as_json=as_json)
-    dataset, extras, notices = _load(data, source, data_dir, split_seed, keywords["task"])
+    dataset, extras, notices = _load(data, source, data_dir, split_seed, task)
     _tell_data(console, dataset)
     for notice in notices:
         console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
@@ -84,8 +85,14 @@ def _load(
         if given:
             option = f"--{given[0].removesuffix('_column')}"
             raise InputError(f"{option} is for your own files; {data!r} is a built-in data set")
+        if task == "regression":
+            raise InputError(
+                f"--task regression is for your own files; {data!r} is a built-in data set, and "
+                "those are of classes"
+            )
         dataset = load(data, data_dir, split_seed)
-        return dataset, {"document": _document(dataset)}, []
+        task = "classification" if task == "auto" else task
+        return dataset, {"task": task, "document": _document(dataset)}, []
     if not Path(data).suffix:
         raise InputError(
             f"unknown data set {data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
@@ -94,7 +101,8 @@ def _load(
     own = load_own(Path(data), split_seed=split_seed, task=task, **source)
     document = _document(own.dataset, own.encoder, source["target"], source["id_column"])
     notices = [*own.encoder.describe(), *own.notices]
-    return own.dataset, {"document": document, "unlabeled": own.unlabeled}, notices
+    extras = {"task": own.task, "document": document, "unlabeled": own.unlabeled}
+    return own.dataset, extras, notices
 
 
 def _document(
@@ -177,15 +185,25 @@ def _tell_data(console: Console, data: Dataset) -> None:
     console.print(f"[bold]{escape(data.name)}[/bold]  {escape(data.description)}")
     sizes = ", ".join(f"{len(part):,} {name}" for name, part in data.splits.items())
     classes = f", {len(data.class_names)} classes" if len(data.class_names) > 1 else ""
-    console.print(f"  {sizes} rows, {data.train.x.shape[1]} features{classes}", style="dim")
+    target = ", a number to predict" if data.is_regression else classes
+    console.print(f"  {sizes} rows, {data.train.x.shape[1]} features{target}", style="dim")
 
 
 ROWS = (
     ("accuracy", "accuracy, %", lambda value: f"{100 * value:.2f}"),
     ("f1", "F1, %", lambda value: f"{100 * value:.2f}"),
     ("log_loss", "log loss", lambda value: f"{value:.4f}"),
+    ("ece", "calibration error", lambda value: f"{value:.4f}"),
+    ("r2", "R²", lambda value: f"{value:.4f}"),
+    ("rmse", "RMSE", lambda value: f"{value:.4g}"),
+    ("mae", "MAE", lambda value: f"{value:.4g}"),
     ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"),
 )
+GAPS = (
+    ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),
+    ("r2", 0.05, lambda gap: f"{gap:.2f} of R²"),
+)
+"""Scores, by how much training may exceed validation before it is said, and how it is said."""
 
 
 def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:
@@ -200,6 +218,8 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
             values = (metrics[name][split] for split in splits)
             scores.add_row(label, *("–" if value is None else form(value) for value in values))
     console.print(scores)
+    if (gap := _gap(metrics)) is not None:
+        console.print(gap, style="dim", soft_wrap=True)
     console.print(_energy_table(metrics["energies"]))
     rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
     if metrics["steps_saved"]:
@@ -207,6 +227,26 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         saved = f"{metrics['steps_saved']:,} of {total:,} steps"
         console.print(f"Maps stopped when they were done: {saved} were not needed.")
     console.print(f"{rate} Model, metrics, history and figures are in [bold]{out}[/bold].")
+
+
+def _gap(metrics: dict[str, Any]) -> str | None:
+    """A warning where the training rows score much better than others.
+
+    Maps that were trained on labels know those of their training rows, so a further model that is
+    fitted on these rows' coordinates trusts them too much.
+    """
+    if metrics["task"] == "unsupervised":
+        return None
+    for name, margin, form in GAPS:
+        scores = metrics.get(name, {})
+        train, held_out = scores.get("train"), scores.get("validation")
+        if train is not None and held_out is not None and train - held_out > margin:
+            return (
+                f"The training rows are {form(train - held_out)} above the validation rows: their "
+                "coordinates flatter. For a model on top of them, fit_transform(X, y, "
+                "cross_fit=True) in Python gives honest ones."
+            )
+    return None
 
 
 def _energy_table(energies: list[float]) -> Table:

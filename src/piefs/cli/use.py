@@ -14,32 +14,32 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from piefs.datasets import BUILTIN, Split, load
-from piefs.datasets.own import label_texts
+from piefs.datasets.own import label_texts, target_numbers
 from piefs.errors import InputError
-from piefs.estimators import PIEFSClassifier, PIEFSTransformer
+from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import load_with_document
 from piefs.io.encoding import TableEncoder
 from piefs.io.models import ModelFileError
 from piefs.io.tables import Table, format_csv, read_table, write_table
-from piefs.runs.scores import classification_scores
+from piefs.runs.scores import classification_scores, regression_scores
 
 
 @dataclass(frozen=True)
 class Opened:
     """A model with the way it reads tables."""
 
-    estimator: PIEFSClassifier | PIEFSTransformer
+    estimator: PIEFSClassifier | PIEFSRegressor | PIEFSTransformer
     document: dict[str, Any]
     encoder: TableEncoder
 
     @property
     def class_names(self) -> list[str]:
-        """The names of the classes, in the order of the readout's outputs."""
+        """The names of the classes, in the order of the readout's outputs; none for numbers."""
         return self.document["class_names"]
 
-    def classifier(self) -> PIEFSClassifier:
+    def predictor(self) -> PIEFSClassifier | PIEFSRegressor:
         """The estimator, if it can predict."""
-        if not isinstance(self.estimator, PIEFSClassifier):
+        if isinstance(self.estimator, PIEFSTransformer):
             raise InputError("this model was fitted without labels: it transforms, and no more")
         return self.estimator
 
@@ -141,17 +141,23 @@ def write_coordinates(
 def write_predictions(
     path: Path, data: str, out: Path | None, *, split: str, data_dir: Path | None, quiet: bool
 ) -> None:
-    """The most probable class of each row and the probability of every class."""
+    """The number predicted for each row, or its most probable class and all probabilities."""
     model = open_model(path)
-    classifier = model.classifier()
+    predictor = model.predictor()
     rows = read_rows(model, data, split, data_dir)
     _tell_unseen(model, rows, quiet)
-    probabilities = classifier.predict_proba(rows.x)
-    labels = np.array(model.class_names, dtype=object)[probabilities.argmax(axis=1)]
-    columns = {"prediction": labels} | {
-        f"p({name})": probabilities[:, c] for c, name in enumerate(model.class_names)
-    }
+    if isinstance(predictor, PIEFSRegressor):
+        columns = {"prediction": predictor.predict(rows.x)}
+    else:
+        columns = _classes(predictor.predict_proba(rows.x), model.class_names)
     _deliver(_identifiers(model, rows) | columns, out, "predictions", quiet)
+
+
+def _classes(probabilities: np.ndarray, class_names: list[str]) -> dict[str, np.ndarray]:
+    """The column of the most probable class, and one of probabilities for every class."""
+    labels = np.array(class_names, dtype=object)[probabilities.argmax(axis=1)]
+    by_class = {f"p({name})": probabilities[:, c] for c, name in enumerate(class_names)}
+    return {"prediction": labels} | by_class
 
 
 def show_scores(
@@ -163,22 +169,34 @@ def show_scores(
     data_dir: Path | None,
     as_json: bool,
 ) -> None:
-    """Scores and Gram errors on rows with known labels."""
+    """Scores and Gram errors on rows with known labels, or with known numbers."""
     model = open_model(path)
-    classifier = model.classifier()
+    predictor = model.predictor()
     rows = read_rows(model, data, split, data_dir)
-    labels, labeled = _known_labels(model, rows, target or model.document["target"])
-    part = Split(rows.x[labeled], labels[labeled])
-    result = classification_scores(classifier, part) | classifier.gram_errors(rows.x)
-    result = {"n_rows": len(part)} | result
+    target = target or model.document["target"]
+    if isinstance(predictor, PIEFSRegressor):
+        measure, (y, known) = regression_scores, _known_numbers(rows, target, data)
+    else:
+        measure, (y, known) = classification_scores, _known_labels(model, rows, target)
+    part = Split(rows.x[known], y[known])
+    result = {"n_rows": len(part)} | measure(predictor, part) | predictor.gram_errors(rows.x)
     if as_json:
         print(json.dumps(result))
         return
     table = RichTable("score", escape(data))
     for name, value in result.items():
-        shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-        table.add_row(name, "–" if value is None or value != value else shown)
+        label = "calibration error (ece)" if name == "ece" else name
+        table.add_row(label, _formatted(name, value))
     Console().print(table)
+
+
+def _formatted(name: str, value: float | None) -> str:
+    """A score as a table shows it; errors of numbers are in units of the target, of any size."""
+    if value is None or value != value:
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.4g}" if name in ("rmse", "mae") else f"{value:.4f}"
 
 
 def _known_labels(model: Opened, rows: Rows, target: str | None) -> tuple[np.ndarray, np.ndarray]:
@@ -201,6 +219,19 @@ def _known_labels(model: Opened, rows: Rows, target: str | None) -> tuple[np.nda
     return np.array([index.get(text, -1) for text in texts], dtype=np.int32), labeled
 
 
+def _known_numbers(rows: Rows, target: str | None, data: str) -> tuple[np.ndarray, np.ndarray]:
+    """The true numbers of the rows, and which rows have one."""
+    if rows.table is None:
+        raise InputError(f"{data} is a data set of classes, and this model predicts numbers")
+    if target is None:
+        raise InputError("say which column holds the truth with --target")
+    values = target_numbers(rows.table, target)
+    known = np.flatnonzero(~np.isnan(values))
+    if not len(known):
+        raise InputError(f"column {target!r} is empty: there is nothing to compare with")
+    return values, known
+
+
 def show_model(path: Path, *, as_json: bool) -> None:
     """What a model is, in a few lines."""
     model = open_model(path)
@@ -210,8 +241,8 @@ def show_model(path: Path, *, as_json: bool) -> None:
         return
     console = Console()
     console.print(f"[bold]{document['estimator']}[/bold] fitted on {escape(document['dataset'])}")
-    if document["target"]:
-        console.print(f"predicts {escape(document['target'])}: {_shortened(model.class_names)}")
+    if document["target"] and not isinstance(model.estimator, PIEFSTransformer):
+        console.print(f"predicts {escape(document['target'])}: {_described_target(model)}")
     console.print(f"{document['n_features']} features:")
     for line in model.encoder.describe()[:20]:
         console.print(f"  {escape(line)}", style="dim", soft_wrap=True)
@@ -227,6 +258,13 @@ def show_model(path: Path, *, as_json: bool) -> None:
     console.print(f"Gram error ‖C − I‖² on its training rows: {document['gram_error']:.4f}")
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     console.print(f"written with {escape(versions)}", style="dim")
+
+
+def _described_target(model: Opened) -> str:
+    if isinstance(model.estimator, PIEFSRegressor):
+        mean, deviation = model.estimator.target_center_[0], model.estimator.target_scale_[0]
+        return f"a number, {mean:.4g} ± {deviation:.4g} in training"
+    return _shortened(model.class_names)
 
 
 def _shortened(names: list[str]) -> str:

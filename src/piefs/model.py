@@ -35,5 +35,5 @@ class Model(eqx.Module):
         return coordinates(self.maps, self.standardized(x)) @ self.mixing.T
 
     def outputs(self, x: Array) -> Array:
-        """The readout's logits, or its predictions in a regression, shape (n, n_outputs)."""
+        """The readout's logits, or a regression's standardised predictions, (n, n_outputs)."""
         return self.readout(self.coordinates(x))

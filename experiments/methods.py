@@ -92,7 +92,8 @@ REGRESSORS: dict[str, Method] = {
     "gradient-boosting": _regression(lambda seed: HistGradientBoostingRegressor(random_state=seed)),
     "mlp": _regression(
         lambda seed: make_pipeline(
-            StandardScaler(), MLPRegressor((64, 64, 64), max_iter=500, random_state=seed)
+            StandardScaler(),
+            MLPRegressor(hidden_layer_sizes=(64, 64, 64), max_iter=500, random_state=seed),
         )
     ),
     "ridge": _regression(

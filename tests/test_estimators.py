@@ -27,6 +27,7 @@ SMALL = {
     "batch_size": 64,
     "hidden": (16, 16),
     "metric_hidden": (8,),
+    "early_stopping": False,
     "random_state": 0,
     "log_every": 20,
 }
@@ -155,10 +156,10 @@ def test_float64_is_double_precision_throughout(moons):
 def test_early_stopping_saves_steps_and_records_the_loss(moons):
     X, y = moons
     keywords = SMALL | {"schedule": "sequential", "steps_per_component": 2000, "patience": 2}
-    model = PIEFSClassifier(early_stopping=True, **keywords).fit(X, y)
+    model = PIEFSClassifier(**keywords | {"early_stopping": True}).fit(X, y)
     assert model.n_iter_ < 3 * 2000
     assert model.n_iter_ == model.steps_.sum() == model.history_[-1]["step"]
-    assert len(model.coordinates_) == 270  # a tenth was held out
+    assert len(model.coordinates_) == 255  # 15 % were held out
     watched = ("validation_gram_error", "validation_loss_class", "validation_loss_mde")
     for k, steps in enumerate(model.steps_):
         rows = [row for row in model.history_ if row["map"] == k + 1]
@@ -171,7 +172,7 @@ def test_by_default_maps_stop_early_where_validation_rows_are_given_or_can_be_sp
     moons, monkeypatch
 ):
     X, y = moons
-    few = SMALL | {"schedule": "sequential", "steps_per_component": 20}
+    few = SMALL | {"schedule": "sequential", "steps_per_component": 20, "early_stopping": "auto"}
     small = PIEFSClassifier(**few).fit(X, y)
     assert small.settings_["early_stopping"] is False
     assert len(small.coordinates_) == len(X)
@@ -181,8 +182,8 @@ def test_by_default_maps_stop_early_where_validation_rows_are_given_or_can_be_sp
     monkeypatch.setattr("piefs.estimators.base.ROWS_TO_SPARE", len(X))
     large = PIEFSClassifier(**few).fit(X, y)
     assert large.settings_["early_stopping"] is True
-    assert len(large.coordinates_) == 270
-    paper = PIEFSClassifier(preset="paper", **few).fit(X, y)
+    assert len(large.coordinates_) == 255
+    paper = PIEFSClassifier(preset="paper", **few | {"early_stopping": None}).fit(X, y)
     assert paper.settings_["early_stopping"] is False
 
 

@@ -73,7 +73,8 @@ def test_a_resumed_run_ends_at_the_same_model_history_and_energies(
 # all 3 maps at once: 3 chunks and one freeze
 @pytest.mark.parametrize("n_calls", [1, 3, 4])
 def test_a_resumed_nested_run_ends_at_the_same_model(rows, tmp_path, n_calls):
-    path, nested = tmp_path / "checkpoint", {"schedule": "nested", "whiten": True}
+    path = tmp_path / "checkpoint"
+    nested = {"schedule": "nested", "whiten": True, "early_stopping": False}
     whole = fit(rows, **nested)
     with pytest.raises(CutError):
         fit(rows, Checkpoint(path, every_seconds=0), cut_after(n_calls), **nested)
@@ -83,6 +84,18 @@ def test_a_resumed_nested_run_ends_at_the_same_model(rows, tmp_path, n_calls):
     assert same(resumed, whole)
     assert resumed.history_ == whole.history_
     assert len(seen) == 4 - n_calls  # it did not start over
+
+
+def test_a_run_whose_steps_are_chosen_resumes_to_the_same_model(rows, tmp_path):
+    path = tmp_path / "checkpoint"
+    nested = {"schedule": "nested", "early_stopping": True, "steps_per_component": 150}
+    calls = []
+    whole = fit(rows, calls.append, **nested)
+    with pytest.raises(CutError):
+        fit(rows, Checkpoint(path, every_seconds=0), cut_after(len(calls) - 1), **nested)
+    resumed = fit(rows, Checkpoint(path, every_seconds=0, resume=True), **nested)
+    assert same(resumed, whole)
+    assert resumed.n_iter_ == whole.n_iter_
 
 
 def test_resuming_does_not_start_over(rows, tmp_path):

@@ -286,3 +286,46 @@ def test_smoothness_is_a_pure_number_so_scaling_the_data_changes_nothing(table):
     one = PIEFSClassifier(**keywords).fit(X, y)
     ten = PIEFSClassifier(**keywords).fit(10 * X, y)
     assert ten.config_.smoothness == pytest.approx(100 * one.config_.smoothness)
+
+
+# --- how many steps ----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def coin_flips():
+    """Rows whose labels are half noise: soon learned by heart."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    flips = rng.random(400) < 0.3
+    return X, ((X[:, 0] > 0) ^ flips).astype(int)
+
+
+def test_few_rows_are_trained_on_for_as_long_as_it_helps_and_all_of_them(coin_flips):
+    X, y = coin_flips
+    keywords = SMALL | {"steps_per_component": 2000, "hidden": (64, 64)}
+    chosen = PIEFSClassifier(**keywords).fit(X, y)
+    spent = PIEFSClassifier(early_stopping=False, **keywords).fit(X, y)
+    assert chosen.n_iter_ < 1000 < spent.n_iter_ == chosen.n_iter_budget_ == 2000
+    assert len(chosen.coordinates_) == 400
+    rng = np.random.default_rng(1)
+    fresh = rng.normal(size=(2000, 4))
+    truth = (fresh[:, 0] > 0).astype(int)
+    assert chosen.score(fresh, truth) > spent.score(fresh, truth) + 0.03
+
+
+def test_given_validation_rows_decide_instead_of_some_set_aside(coin_flips):
+    X, y = coin_flips
+    keywords = SMALL | {"steps_per_component": 500}
+    model = PIEFSClassifier(early_stopping=True, **keywords)
+    model.fit(X[:300], y[:300], validation_data=(X[300:], y[300:]))
+    assert model.n_iter_ in range(100, 500)
+    assert "validation_accuracy" in model.history_[-1]
+
+
+def test_many_rows_very_few_rows_and_no_labels_take_the_whole_budget():
+    rng = np.random.default_rng(0)
+    few = {"steps_per_component": 5, "hidden": (4,), "n_components": 2, "random_state": 0}
+    for n, expected in ((50, False), (150, True), (10_000, False)):
+        X = rng.normal(size=(n, 2))
+        model = PIEFSClassifier(**few).fit(X, X[:, 0] > 0)
+        assert model.settings_["early_stopping"] is expected

@@ -6,6 +6,8 @@ size and on d, never on n, hence neither does the compiled step. Which rows make
 k is a pure function of (seed, k, s): a run resumed anywhere draws what it would have drawn.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -35,6 +37,11 @@ class Samples:
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def take(self, rows: np.ndarray) -> Samples:
+        """Some of the rows."""
+        others = (self.target, self.weight, self.label_weight)
+        return Samples(self.x[rows], *(None if part is None else part[rows] for part in others))
 
     @cached_property
     def targets(self) -> np.ndarray:

@@ -1,5 +1,7 @@
 """Neighbourhood graphs of points, and the eigenmaps of their Laplacian."""
 
+from typing import Any
+
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sparse
@@ -72,7 +74,7 @@ def _leading_vectors(
     def deflated(v: np.ndarray) -> np.ndarray:
         return affinity @ v - 2 * constant * (constant @ v)
 
-    operator = LinearOperator((n, n), matvec=deflated, dtype=np.float64)
+    operator: Any = LinearOperator((n, n), deflated, dtype=np.float64)  # pyright: ignore
     start = np.random.default_rng(0).standard_normal(n)
     values, vectors = eigsh(operator, k=n_components, which="LA", v0=start)
     return vectors[:, np.argsort(values)]

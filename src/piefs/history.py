@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -13,12 +13,12 @@ from piefs.columns import Columns
 from piefs.losses import Readout
 from piefs.objective import Loss, StepRecord, Trainable, losses_on
 
-WATCHED = {
+LOSSES = {
     "validation_gram_error": "gram_error",
     "validation_loss_class": "loss_class",
     "validation_loss_mde": "loss_mde",
 }
-"""What `patience` watches: columns of the history, and the losses they hold."""
+"""What map-after-map training watches: columns of the history, and the losses they hold."""
 
 Row = dict[str, float]
 
@@ -52,7 +52,7 @@ class HeldOut:
             )
             k = self.columns.n_frozen
             losses = losses_on(params, batch, k, objective=self.objective)
-            row |= {name: float(getattr(losses, field)) for name, field in WATCHED.items()}
+            row |= {name: float(getattr(losses, field)) for name, field in LOSSES.items()}
         return row
 
 
@@ -61,12 +61,14 @@ def means_of(sums: Sequence[float], count: int) -> Row:
 
     An unbiased estimate of a Gram error may be negative; its residual counts as zero.
     """
-    means = StepRecord(*(value / count for value in sums))
-    return means._asdict() | {"gram_residual": max(means.gram_error, 0.0) ** 0.5}
+    means = {name: value / count for name, value in zip(StepRecord._fields, sums, strict=True)}
+    return means | {"gram_residual": max(means["gram_error"], 0.0) ** 0.5}
 
 
-def has_plateaued(rows: Sequence[Row], patience: int | None, tolerance: float) -> bool:
-    """Whether the last `patience` of one map's rows have lowered none of the watched losses."""
+def has_plateaued(
+    rows: Sequence[Row], watched: Iterable[str], patience: int | None, tolerance: float
+) -> bool:
+    """Whether the last `patience` rows of a turn have lowered none of the watched columns."""
     if patience is None or len(rows) <= patience:
         return False
     earlier, latest = rows[:-patience], rows[-patience:]
@@ -78,4 +80,4 @@ def has_plateaued(rows: Sequence[Row], patience: int | None, tolerance: float) -
         before = lowest(earlier, name)
         return lowest(latest, name) < before - tolerance * abs(before)
 
-    return not any(is_lower(name) for name in WATCHED)
+    return not any(is_lower(name) for name in watched)

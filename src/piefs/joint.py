@@ -7,6 +7,7 @@ for every p, through a readout of their own.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -62,11 +63,11 @@ class JointObjective:
 
     def _readout_losses(self, readouts: Readout, phi: Array, batch: Batch) -> tuple[Array, Array]:
         """L_class of all maps, and that plus μ times its mean over the shorter prefixes."""
-        if self.readout_loss is None:
+        loss_of = self.readout_loss
+        if loss_of is None:
             return jnp.zeros((), phi.dtype), jnp.zeros((), phi.dtype)
-        outputs = jax.vmap(lambda readout: readout(phi))(_within_prefixes(readouts))
-        losses = jax.vmap(lambda out: self.readout_loss(out, batch.target, batch.label_weight))(
-            outputs
+        losses = jax.vmap(lambda readout: loss_of(readout(phi), batch.target, batch.label_weight))(
+            _within_prefixes(readouts)
         )
         if len(losses) == 1:
             return losses[-1], losses[-1]
@@ -104,9 +105,7 @@ def values_and_energy(params: Trainable, batch: Batch) -> tuple[Array, Array]:
     return values.T, jnp.sum(jax.vmap(energy_of_one)(gradients))
 
 
-def init_prefix_readouts(
-    n_outputs: int, n_components: int, dtype: type, *, nested: bool
-) -> Readout:
+def init_prefix_readouts(n_outputs: int, n_components: int, dtype: Any, *, nested: bool) -> Readout:
     """A stack of readouts of zeros: one for each prefix of the maps, or only that of all maps."""
     n_prefixes = n_components if nested else 1
     one = init_readout(n_outputs, n_components, dtype)

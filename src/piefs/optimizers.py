@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
-from jax.typing import ArrayLike
 
 DIRECTIONS: dict[str, optax.GradientTransformation] = {
     "adam": optax.scale_by_adam(),
@@ -31,7 +30,7 @@ class Optimizer:
         """Fresh state for these parameters."""
         return DIRECTIONS[self.direction].init(params)
 
-    def rate(self, peak: ArrayLike, step: ArrayLike, total_steps: ArrayLike) -> Array:
+    def rate(self, peak: Any, step: Any, total_steps: Any) -> Any:
         """The learning rate of a step, counted from 0."""
         warm = self.warmup * total_steps
         falling = 0.5 * (1 + jnp.cos(jnp.pi * (step - warm) / (total_steps - warm)))

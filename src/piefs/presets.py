@@ -44,11 +44,13 @@ DEFAULT: dict[str, Any] = PAPER | {
     "warmup": 0.05,
     "graph_rows": 10_000,
     "whiten": True,
-    "log_every": 100,
+    "early_stopping": "auto",
+    "patience": 10,
+    "log_every": 50,
 }
 """What we recommend: all maps at once, in order, exactly orthonormal on the training rows."""
 
-FAST: dict[str, Any] = DEFAULT | {"n_components": 8, "steps_per_component": 500, "log_every": 50}
+FAST: dict[str, Any] = DEFAULT | {"n_components": 8, "steps_per_component": 500}
 """A first look, in seconds: fewer maps and steps."""
 
 PRESETS: dict[str, dict[str, Any]] = {"paper": PAPER, "default": DEFAULT, "fast": FAST}
@@ -59,7 +61,8 @@ ONE_BY_ONE: dict[str, Any] = {
     "learning_rate": 5e-3,
     "weight_decay": 0.0,
     "activation": "gelu",
-    "early_stopping": "auto",
+    "patience": 5,
+    "log_every": 100,
 }
 """What replaces a preset's own where a user asks it to train map after map: the gate of the
 weights needs larger batches, and greedy maps fewer steps."""

@@ -21,7 +21,7 @@ from jax import Array
 
 from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns, energy_of, log_scale_range
-from piefs.history import HeldOut, Validation, has_plateaued, means_of
+from piefs.history import LOSSES, HeldOut, Validation, has_plateaued, means_of
 from piefs.joint import (
     JointObjective,
     SpectralObjective,
@@ -46,9 +46,10 @@ class TrainConfig:
     `prefix_weight` to the other two (see `JointObjective`). `steps_per_component` is the number of
     steps that each map takes: in turn, or all at once.
 
-    With `patience`, a map is done before its budget is spent when that many intervals of
+    With `patience`, a turn is over before its budget is spent when that many intervals of
     `log_every` steps in a row have lowered none of the three losses on the validation rows by
     `tolerance`, relatively. (Their weighted sum would not do: its weights change as they fall.)
+    Where all maps descend at once, it is the readout's loss alone that counts.
     """
 
     schedule: str = "sequential"
@@ -153,7 +154,7 @@ def train(
     for k in range(state.k, config.n_components, config.maps_at_once):  # 1: for k = 1 to K do
         feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
         for chunk, first_step, n_steps in prefetched(feed):  # 2: until the budget is exhausted do
-            if has_plateaued(_rows_of_turn(state), config.patience, config.tolerance):
+            if _is_done(state, config):
                 break
             params, opt_state, sums = descend(  # 4, 5, 6: see `Objective`
                 state.params,
@@ -212,7 +213,8 @@ def _held_out(
     if validation is None:
         return None
     columns = Columns(validation.samples.x, config.n_components, state.frozen)
-    return HeldOut(validation, columns, objective, config.patience is not None)
+    needs_losses = config.patience is not None and config.schedule == "sequential"
+    return HeldOut(validation, columns, objective, needs_losses)
 
 
 def _own_copy(state: TrainState) -> TrainState:
@@ -315,10 +317,12 @@ def _frozen(
     )
 
 
-def _rows_of_turn(state: TrainState) -> list[dict[str, float]]:
-    """The history since the maps that descend now began."""
+def _is_done(state: TrainState, config: TrainConfig) -> bool:
+    """Whether the maps that descend now have stopped to improve on the validation rows."""
     done = sum(state.steps)
-    return [row for row in state.history if row["step"] > done]
+    rows = [row for row in state.history if row["step"] > done]
+    watched = LOSSES if config.schedule == "sequential" else ("validation_loss",)
+    return has_plateaued(rows, watched, config.patience, config.tolerance)
 
 
 def _logged(

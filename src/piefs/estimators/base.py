@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal
@@ -24,6 +25,7 @@ from piefs import pretrain
 from piefs.batches import Samples
 from piefs.columns import coordinates_of, dirichlet_matrix
 from piefs.errors import InputError
+from piefs.estimators.budget import FEWEST_ROWS, MOST_ROWS, choose_steps, strata_of
 from piefs.estimators.crossfit import check_folds, cross_fitted
 from piefs.estimators.progress import ProgressPrinter
 from piefs.estimators.settings import described, resolve_settings, train_config
@@ -47,6 +49,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
     """Keywords, training and coordinates."""
 
     n_features_in_: int
+    fit: Callable[..., Any]
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         whiten: bool | None = None,
         early_stopping: bool | str | None = None,
         patience: int | None = None,
-        validation_fraction: float = 0.1,
+        validation_fraction: float = 0.15,
         standardize: bool = True,
         random_state: int | np.random.RandomState | None = None,
         warm_start: bool = False,
@@ -156,9 +159,13 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         with jax.enable_x64(settings["dtype"] == "float64"):
             self._dtype = np.dtype(settings["dtype"])
+            in_turn = settings["schedule"] == "sequential"
             if settings["early_stopping"] == "auto":
-                settings["early_stopping"] = validation_data is not None or len(X) >= ROWS_TO_SPARE
-            if validation_data is None and settings["early_stopping"]:
+                given = validation_data is not None
+                settings["early_stopping"] = (
+                    given or len(X) >= ROWS_TO_SPARE if in_turn else _is_small(len(X), supervised)
+                )
+            if validation_data is None and settings["early_stopping"] and in_turn:
                 X, targets, weight, validation_data = self._hold_out(X, targets, weight)
             self._fit_scaling(X, weight)
             samples = self._samples(X, targets, weight, class_weight, X_unlabeled)
@@ -168,21 +175,38 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
             warm = self._begin_from(samples, settings)
             length = 1.0 if settings["schedule"] == "sequential" else leading_variance(samples)
             self.config_ = train_config(settings, seed=self.seed_, squared_length=length)
+            self.n_iter_budget_ = self.config_.total_steps
+            callbacks = list(self.callbacks or ())
+            if self.verbose:
+                callbacks.append(ProgressPrinter(self.config_, self.verbose))
+            validation = self._validation(validation_data)
+            if settings["early_stopping"] and not in_turn:
+                settings["steps_per_component"] = choose_steps(
+                    samples,
+                    self.config_,
+                    validation=validation,
+                    fraction=self.validation_fraction,
+                    scorer=self._scorer,
+                    n_outputs=n_outputs,
+                    readout_loss=readout_loss,
+                    warm_start=warm,
+                    callbacks=[c for c in callbacks if not isinstance(c, Checkpoint)],
+                )
+                self.config_ = replace(
+                    self.config_, steps_per_component=settings["steps_per_component"], patience=None
+                )
             self.settings_ = described(settings)
             state = initial_state(trained_on, self.config_, n_outputs, warm)
-            callbacks = list(self.callbacks or ())
             for callback in callbacks:
                 if isinstance(callback, Checkpoint):
                     callback.bind(self.settings_, self.seed_, trained_on)
                     state = callback.restore(state)
-            if self.verbose:
-                callbacks.append(ProgressPrinter(self.config_, self.verbose))
             final = train(
                 trained_on,
                 self.config_,
                 n_outputs=n_outputs,
                 readout_loss=readout_loss,
-                validation=self._validation(validation_data),
+                validation=validation,
                 warm_start=warm,
                 callbacks=callbacks,
                 state=state,
@@ -208,7 +232,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         kept, held = train_test_split(
             np.arange(len(X)),
             test_size=n_held_out,
-            stratify=_strata(targets, n_held_out),
+            stratify=strata_of(targets, n_held_out),
             random_state=self.seed_,
         )
         pick = lambda a, rows: None if a is None else a[rows]  # noqa: E731
@@ -332,10 +356,10 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
             mixing, unmixing = whitening(_weighted_gram(raw, weights))
         readout = jax.tree.map(np.asarray, final.readout)
         model = Model(
-            self.center_,
-            self.scale_,
+            jnp.asarray(self.center_, self._dtype),
+            jnp.asarray(self.scale_, self._dtype),
             final.maps,
-            mixing,
+            jnp.asarray(mixing, self._dtype),
             final.params.metric,
             Readout(readout.weights @ unmixing, readout.bias),
         )
@@ -430,13 +454,9 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         save(self, Path(folder))
 
 
-def _strata(targets: np.ndarray | None, n_held_out: int) -> np.ndarray | None:
-    """Class indices to keep the shares of, where every class can be on both sides."""
-    if targets is None or targets.ndim > 1:
-        return None
-    counts = np.bincount(targets)
-    counts = counts[counts > 0]
-    return targets if counts.min() >= 2 and n_held_out >= len(counts) else None
+def _is_small(n_rows: int, supervised: bool) -> bool:
+    """Whether there are so few rows that the number of steps had better be chosen."""
+    return supervised and FEWEST_ROWS <= n_rows < MOST_ROWS
 
 
 def _weighted_gram(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:

@@ -47,7 +47,8 @@ def cross_fitted(
     fold_scores = []
     scorable = hasattr(estimator, "score")
     for train, held in _folds(estimator, X, y, n_folds):
-        fold = clone(estimator).set_params(random_state=estimator.seed_, callbacks=None)
+        fold: Any = clone(estimator)
+        fold.set_params(random_state=estimator.seed_, callbacks=None)
         params = {
             name: value if value is None else _safe_indexing(value, train)
             for name, value in fit_params.items()

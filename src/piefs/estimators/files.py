@@ -69,6 +69,7 @@ def _document(estimator: BasePIEFS) -> dict[str, Any]:
         "dirichlet": estimator.dirichlet_.tolist(),
         "log_scale_ranges": estimator.log_scale_ranges_.tolist(),
         "steps": estimator.steps_.tolist(),
+        "steps_allowed": estimator.n_iter_budget_,
     }
 
 
@@ -136,6 +137,7 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.log_scale_ranges_ = np.array(document["log_scale_ranges"], dtype=float)
     estimator.steps_ = np.array(document["steps"], dtype=int)
     estimator.n_iter_ = int(estimator.steps_.sum())
+    estimator.n_iter_budget_ = int(document["steps_allowed"])
     if document["classes"] is not None:
         kind, labels = document["classes"]["kind"], document["classes"]["labels"]
         estimator.classes_ = np.array(labels, dtype=LABEL_TYPES[kind])

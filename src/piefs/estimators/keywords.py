@@ -51,9 +51,12 @@ PARAMETERS = """
         Make the coordinates exactly orthonormal on the training rows, their order kept and the
         readout transformed along.
     early_stopping, patience, validation_fraction : bool or "auto", int, float
-        End a map when `patience` intervals of `log_every` steps have not lowered the loss on
-        validation rows; these are `validation_fraction` of the data unless given to `fit`. "auto"
-        does so where validation rows are given, or can be spared: from 10,000 rows on.
+        Choose the number of steps on validation rows (`validation_fraction` of the data unless
+        given to `fit`), up to `steps_per_component` and until `patience` intervals of `log_every`
+        steps have not lowered the loss; then train on all rows for that long. "auto" does so for
+        100 to 10,000 rows. With schedule "sequential" a map ends when that happens, without a
+        second run; there "auto" means that validation rows are given, or can be spared: from
+        10,000 rows on.
     standardize : bool
         Z-score the inputs on training statistics.
     random_state : int, RandomState or None
@@ -81,8 +84,8 @@ PARAMETERS = """
         Gram matrix and Dirichlet form of the coordinates on the training rows; see `ritz`.
     history_ : list of dict
         Losses, weights and validation scores, averaged over intervals of steps.
-    n_iter_, steps_ : int, ndarray
-        Steps taken in all and in each turn (one a map, or one for all maps).
+    n_iter_, n_iter_budget_, steps_ : int, int, ndarray
+        Steps taken in all, allowed in all, and taken in each turn (one a map, or one for all maps).
     config_, seed_ : TrainConfig, int
         What the keywords came to.
 """

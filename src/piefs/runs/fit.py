@@ -65,7 +65,7 @@ def run(
             "task": task,
             **evaluate(estimator, readout, dataset),
             "steps": estimator.n_iter_,
-            "steps_saved": estimator.config_.total_steps - estimator.n_iter_,
+            "steps_saved": estimator.n_iter_budget_ - estimator.n_iter_,
             "seconds": checkpoint.seconds,
             "steps_per_second": estimator.n_iter_ / checkpoint.seconds,
             "versions": library_versions(),

@@ -67,6 +67,15 @@ def _mnist(split: int) -> Task:
     return Task(data.train.x, data.train.y, data.train.x[:0], data.train.y[:0], x, y, image=True)
 
 
+def _mnist_rest(split: int) -> Task:
+    """50,000 training images, and the other 10,000 for test: rows of the same writers."""
+    data = load("mnist")
+    order = np.random.default_rng(split).permutation(len(data.train.x))
+    kept, rest = order[:50_000], order[50_000:]
+    x, y = data.train.x, data.train.y
+    return Task(x[kept], y[kept], x[:0], y[:0], x[rest], y[rest], image=True)
+
+
 def _embedding(split: int) -> Task:
     data = load("cifar10-embedding")
     return Task(
@@ -111,6 +120,7 @@ PAPER_SETS: dict[str, Callable[[int], Task]] = {
     "htru2": _htru2,
     "mnist": _mnist,
     "cifar10-embedding": _embedding,
+    "mnist-same-writers": _mnist_rest,
 }
 
 OTHER_CLASSES: dict[str, Callable[[int], Task]] = {

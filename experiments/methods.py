@@ -119,6 +119,7 @@ ABLATIONS: dict[str, Method] = {
     "no whitening": ours(whiten=False),
     "no warm-up": ours(warmup=0.0),
     "batch Gram, batch 2048": ours(batch_size=2048),
+    "relu": ours(activation="relu"),
     "silu": ours(activation="silu"),
     "metric diag": ours(metric="diag"),
 }

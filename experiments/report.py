@@ -20,13 +20,55 @@ Records = list[dict[str, Any]]
 
 INTRODUCTION = """# Past the paper
 
-What the preset `default` reaches: all K = 16 maps at once, in order (`schedule="nested"`), whitened. Settings were chosen on validation
-rows of MNIST, of the CIFAR-10 embedding and of HTRU2 (LOG.md has the trials) and are the same for every data set below. Each table
-is made from the records in `results/beyond/records/`, which hold settings, seeds, splits, versions and times;
-`python -m experiments` makes what is missing, `python -m experiments.report` this page. Figures are means ± standard deviations over
-the seeds or splits in the column n. Methods see the same training rows and are scored on the same test rows; baselines have
-scikit-learn's settings unless their name says otherwise, the MLP has as many parameters as the 16 maps. Times are those of one core
-that shared the machine with other work: read them as orders of magnitude.
+What the preset `default` reaches: all K = 16 maps at once, in order (`schedule="nested"`),
+whitened. Settings were chosen on validation rows of MNIST, of the CIFAR-10 embedding and of HTRU2
+(LOG.md has the trials) and are the same for every data set below. Each table is made from the
+records in `results/beyond/records/`, which hold settings, seeds, splits, versions and times;
+`python -m experiments` makes what is missing, `python -m experiments.report` this page. Figures are
+means ± standard deviations over the seeds or splits in the column n. Methods see the same training
+rows and are scored on the same test rows; baselines have scikit-learn's settings unless their name
+says otherwise, the MLP has as many parameters as the 16 maps. Times are those of one core that
+shared the machine with other work: read them as orders of magnitude.
+"""
+
+GEOMETRY = """
+## Coordinates
+
+Gram error ‖C − I‖²: on the training rows, and the unbiased estimate on test rows. The test images
+of MNIST are by other writers than the training images, so their second moments differ;
+`mnist-same-writers` holds out training images instead.
+
+"""
+
+LEADING_MAPS = """
+Test accuracy in percent of a logistic regression on the first k coordinates alone, refitted for
+each k:
+
+"""
+
+OTHERS = """
+## Data that nothing was chosen on
+
+Random splits (60 % of the rows to fit, 30 % to score), one for each of n. Accuracy in percent, or
+R² × 100; the best in bold.
+
+"""
+
+WITHOUT_LABELS = """
+## Without labels
+
+Logistic regression on 16 coordinates of MNIST that were learned without labels
+(`PIEFSTransformer(supervised=False)`), all 10,000 test images. The paper has 89.85 for its own and
+82.52 for NeuralEF, on 5,000.
+
+"""
+
+FEW_LABELS = """
+## Few labels
+
+MNIST, so many labels a class, and 10,000 further images without; test accuracy in percent on all
+10,000 test images.
+
 """
 
 
@@ -168,27 +210,13 @@ def geometry_section(records: Records) -> str:
             for k in LEADING
         ]
         by_maps.append([dataset, *cells, n])
-    text = (
-        "\n## Coordinates\n\nGram error ‖C − I‖²: on the training rows, and the unbiased estimate "
-    )
-    text += (
-        "on test rows. The test images of MNIST\nare by other writers than the training images, "
-    )
-    text += (
-        "so their second moments differ; `mnist-same-writers` holds out training images\ninstead."
-    )
-    text += "\n\n" + table(["data set", "training", "test, unbiased", "Σ energies", "n"], rows)
-    text += "\nTest accuracy in percent of a logistic regression on the first k coordinates alone, "
-    text += "refitted for each k:\n\n"
-    return text + table(["data set", *(f"k = {k}" for k in LEADING), "n"], by_maps)
+    head = ["data set", "training", "test, unbiased", "Σ energies", "n"]
+    leading_head = ["data set", *(f"k = {k}" for k in LEADING), "n"]
+    return GEOMETRY + table(head, rows) + LEADING_MAPS + table(leading_head, by_maps)
 
 
 def others_section(records: Records) -> str:
     """Data sets that no setting was chosen on."""
-    text = (
-        "\n## Data that nothing was chosen on\n\nFive random splits of each (60 % of the rows to "
-    )
-    text += "fit, 30 % to score). Accuracy in percent, or R² × 100; the best in bold.\n\n"
     names = ("piefs", "random-forest", "gradient-boosting", "mlp")
     head = ["data set", "measure", *names, "linear", "n"]
     rows = []
@@ -202,7 +230,7 @@ def others_section(records: Records) -> str:
         best = int(np.argmax(means))
         cells[best] = f"**{cells[best]}**"
         rows.append([dataset, measure, *cells, str(len(shown[0]))])
-    return text + table(head, rows)
+    return OTHERS + table(head, rows)
 
 
 def comparison(study: str, title: str, words: str) -> Callable[[Records], str]:
@@ -259,12 +287,7 @@ def unsupervised_section(records: Records) -> str:
         [name, spread(found, "accuracy"), spread(found, "seconds", 1, 0), str(len(found))]
         for name, found in methods.items()
     ]
-    text = (
-        "\n## Without labels\n\nLogistic regression on 16 coordinates of MNIST that were learned "
-    )
-    text += "without labels (`PIEFSTransformer(supervised=False)`), all 10,000 test\nimages. The "
-    text += "paper has 89.85 for its own and 82.52 for NeuralEF, on 5,000.\n\n"
-    return text + table(["method", "test accuracy, %", "seconds", "n"], rows)
+    return WITHOUT_LABELS + table(["method", "test accuracy, %", "seconds", "n"], rows)
 
 
 def labels_section(records: Records) -> str:
@@ -272,17 +295,12 @@ def labels_section(records: Records) -> str:
     datasets = sorted(datasets_of(records, "labels"), key=lambda name: int(name.split("-")[1]))
     if not datasets:
         return ""
-    methods = list(of(records, "labels"))
+    by_dataset = [of(records, "labels", dataset) for dataset in datasets]
     rows = [
-        [
-            name,
-            *(spread(of(records, "labels", d).get(name, []), "accuracy", 100, 1) for d in datasets),
-        ]
-        for name in methods
+        [name, *(spread(found.get(name, []), "accuracy", 100, 1) for found in by_dataset)]
+        for name in of(records, "labels")
     ]
-    text = "\n## Few labels\n\nMNIST, so many labels a class, and 10,000 further images without; "
-    text += "test accuracy in percent on all 10,000 test images.\n\n"
-    return text + table(["method", *(d.split("-")[1] for d in datasets)], rows)
+    return FEW_LABELS + table(["method", *(d.split("-")[1] for d in datasets)], rows)
 
 
 SECTIONS: tuple[Callable[[Records], str], ...] = (

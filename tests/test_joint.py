@@ -329,3 +329,12 @@ def test_many_rows_very_few_rows_and_no_labels_take_the_whole_budget():
         X = rng.normal(size=(n, 2))
         model = PIEFSClassifier(**few).fit(X, X[:, 0] > 0)
         assert model.settings_["early_stopping"] is expected
+
+
+def test_few_features_have_smooth_maps_and_many_cheap_ones():
+    rng = np.random.default_rng(0)
+    few = {"steps_per_component": 1, "n_components": 1, "hidden": (4,), "random_state": 0}
+    for n_features, expected in ((64, "silu"), (65, "relu")):
+        X = rng.normal(size=(40, n_features))
+        model = PIEFSClassifier(**few).fit(X, X[:, 0] > 0)
+        assert model.config_.activation == model.settings_["activation"] == expected

@@ -39,6 +39,7 @@ DEFAULT: dict[str, Any] = PAPER | {
     "schedule": "nested",
     "steps_per_component": "auto",
     "batch_size": 256,
+    "activation": "auto",
     "learning_rate": 4e-3,
     "weight_decay": 0.3,
     "warmup": 0.05,

@@ -28,7 +28,12 @@ from piefs.errors import InputError
 from piefs.estimators.budget import FEWEST_ROWS, MOST_ROWS, choose_steps, strata_of
 from piefs.estimators.crossfit import check_folds, cross_fitted
 from piefs.estimators.progress import ProgressPrinter
-from piefs.estimators.settings import described, resolve_settings, train_config
+from piefs.estimators.settings import (
+    activation_for,
+    described,
+    resolve_settings,
+    train_config,
+)
 from piefs.graphs import eigenmaps
 from piefs.history import Validation
 from piefs.io.checkpoints import Checkpoint
@@ -159,6 +164,8 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         with jax.enable_x64(settings["dtype"] == "float64"):
             self._dtype = np.dtype(settings["dtype"])
+            if settings["activation"] == "auto":
+                settings["activation"] = activation_for(X.shape[1])
             in_turn = settings["schedule"] == "sequential"
             if settings["early_stopping"] == "auto":
                 given = validation_data is not None

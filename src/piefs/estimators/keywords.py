@@ -28,7 +28,8 @@ PARAMETERS = """
     weight_decay, warmup : float, float
         Decoupled decay of the weight matrices; share of the steps in which the rate climbs.
     hidden, activation : sequence of int, str
-        Widths of the hidden layers of each φ; relu, tanh, softplus, gelu, silu or sin.
+        Widths of the hidden layers of each φ; relu, tanh, softplus, gelu, silu or sin, or "auto":
+        silu for at most 64 features, relu for more.
     metric_hidden : sequence of int
         Widths of the hidden layers of the metric's networks.
     orthogonality, smoothness : float, float

@@ -18,7 +18,7 @@ from piefs.weighting import WEIGHTINGS, Static, make_weighting
 CHOICES: dict[str, tuple] = {
     "schedule": SCHEDULES,
     "metric": METRICS,
-    "activation": tuple(ACTIVATIONS),
+    "activation": (*ACTIVATIONS, "auto"),
     "optimizer": tuple(DIRECTIONS),
     "weighting": WEIGHTINGS,
     "pretraining": ("graph-laplacian", None),
@@ -51,6 +51,8 @@ BELONGS_TO: dict[str, tuple[str, ...]] = {
 PASSES, FEWEST_STEPS, MOST_STEPS = 16, 2000, 20_000
 """The rule for steps_per_component="auto": passes over the rows, within limits."""
 
+FEW_FEATURES = 64
+
 
 def resolve_settings(
     preset: str, keywords: dict[str, Any], *, supervised: bool, n_rows: int
@@ -81,6 +83,14 @@ def resolve_settings(
     if settings["t_class"] == "calibrated" and settings["pretraining"] is None:
         raise InputError('t_class="calibrated" needs pretraining="graph-laplacian"')
     return settings
+
+
+def activation_for(n_features: int) -> str:
+    """What "auto" means: smooth maps of few features, where they generalise better.
+
+    With many features the first layer takes most of the time and a ReLU's cheap derivative pays.
+    """
+    return "silu" if n_features <= FEW_FEATURES else "relu"
 
 
 def _schedule(schedule: str, keywords: dict[str, Any], supervised: bool, n_rows: int) -> str:

@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from experiments.report import headline as beyond
+from experiments.report import load_records, page
 
 from piefs.paper.records import Records
 from piefs.paper.tables import headline
@@ -85,3 +87,9 @@ def test_pictures_exist():
 def test_the_results_table_is_what_the_records_say():
     table = headline(Records(ROOT / "results" / "records"))
     assert f"<!-- results -->\n{table}<!-- /results -->" in README
+
+
+def test_the_table_past_the_paper_is_what_the_records_say():
+    records = load_records(ROOT / "results" / "beyond" / "records")
+    assert f"<!-- beyond -->\n{beyond(records)}<!-- /beyond -->" in README
+    assert page(records) == (ROOT / "results" / "beyond" / "README.md").read_text()

@@ -293,7 +293,8 @@ def test_debug_shows_the_traceback(tmp_path):
     assert "Traceback" in done.stderr
 
 
-LONG = ["fit", "two-moons", "-k", "2", "--steps", "100000", "--batch-size", "64"]
+LONG = ["fit", "two-moons", "--preset", "paper", "-k", "2"]
+LONG += ["--steps", "100000", "--batch-size", "64"]
 
 
 def wait_for(path, process, seconds=120):

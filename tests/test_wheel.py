@@ -36,4 +36,4 @@ def test_installed_wheel_runs_the_demo(tmp_path):
     done = call(bin_folder / "piefs", "demo", cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr
     assert "accuracy" in done.stdout
-    assert len(list((tmp_path / "runs/demo/figures").glob("*.png"))) == 7
+    assert len(list((tmp_path / "runs/demo/figures").glob("*.png"))) == 6

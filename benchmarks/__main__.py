@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.machine import description
 
-NAMES = ("steps", "seeds", "inference", "startup", "fits", "scaling", "mnist")
+NAMES = ("steps", "seeds", "inference", "startup", "fits", "scaling", "mnist", "default")
 BUSY = 0.1
 RESULTS = Path(__file__).parent / "results"
 

@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.errors import InputError
 
-SMALL = {"n_components": 3, "steps_per_component": 300, "random_state": 0}
+SMALL = {"n_components": 3, "steps_per_component": 150, "learning_rate": 1e-2}
+SMALL |= {"random_state": 0}
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,16 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from piefs import PIEFSClassifier, PIEFSTransformer
+from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 
-# Small networks and budgets: the checks are about behaviour, and each shape compiles anew.
+# Small networks and budgets: the checks are about behaviour, and each shape compiles anew. Double
+# precision, since one check wants the same decisions to 1e-7 whatever rows come along.
 SMALL = {
     "n_components": 2,
     "preset": "fast",
-    "steps_per_component": 120,
+    "steps_per_component": 200,
     "hidden": (16, 16),
+    "dtype": "float64",
     "random_state": 0,
 }
 
@@ -31,6 +33,7 @@ def expected_failures(estimator):
 @parametrize_with_checks(
     [
         PIEFSClassifier(**SMALL),
+        PIEFSRegressor(**SMALL),
         PIEFSTransformer(**SMALL),
         PIEFSTransformer(**SMALL, supervised=False),
     ],

@@ -12,6 +12,7 @@ from piefs import PIEFSClassifier
 from piefs.batches import Batch, Samples
 from piefs.columns import coordinates_of
 from piefs.errors import InputError
+from piefs.estimators.budget import worth_choosing
 from piefs.joint import JointObjective, all_maps_readout, init_prefix_readouts
 from piefs.losses import Readout, cross_entropy, gram, gram_error, split_gram_error
 from piefs.maps import coordinates_and_gradients, init_map, stack, unstack
@@ -322,13 +323,15 @@ def test_given_validation_rows_decide_instead_of_some_set_aside(coin_flips):
     assert "validation_accuracy" in model.history_[-1]
 
 
-def test_many_rows_very_few_rows_and_no_labels_take_the_whole_budget():
+def test_many_rows_very_few_rows_and_small_budgets_are_not_searched():
     rng = np.random.default_rng(0)
-    few = {"steps_per_component": 5, "hidden": (4,), "n_components": 2, "random_state": 0}
-    for n, expected in ((50, False), (150, True), (10_000, False)):
+    few = {"hidden": (4,), "n_components": 2, "random_state": 0}
+    for n, steps, expected in ((50, 201, False), (150, 201, True), (150, 200, False)):
         X = rng.normal(size=(n, 2))
-        model = PIEFSClassifier(**few).fit(X, X[:, 0] > 0)
+        model = PIEFSClassifier(steps_per_component=steps, **few).fit(X, X[:, 0] > 0)
         assert model.settings_["early_stopping"] is expected
+    assert not worth_choosing(10_000, 2000)
+    assert worth_choosing(9_999, 2000)
 
 
 def test_few_features_have_smooth_maps_and_many_cheap_ones():

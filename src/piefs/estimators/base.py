@@ -25,7 +25,7 @@ from piefs import pretrain
 from piefs.batches import Samples
 from piefs.columns import coordinates_of, dirichlet_matrix
 from piefs.errors import InputError
-from piefs.estimators.budget import FEWEST_ROWS, MOST_ROWS, choose_steps, strata_of
+from piefs.estimators.budget import choose_steps, strata_of, worth_choosing
 from piefs.estimators.crossfit import check_folds, cross_fitted
 from piefs.estimators.progress import ProgressPrinter
 from piefs.estimators.settings import (
@@ -170,7 +170,9 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
             if settings["early_stopping"] == "auto":
                 given = validation_data is not None
                 settings["early_stopping"] = (
-                    given or len(X) >= ROWS_TO_SPARE if in_turn else _is_small(len(X), supervised)
+                    given or len(X) >= ROWS_TO_SPARE
+                    if in_turn
+                    else supervised and worth_choosing(len(X), settings["steps_per_component"])
                 )
             if validation_data is None and settings["early_stopping"] and in_turn:
                 X, targets, weight, validation_data = self._hold_out(X, targets, weight)
@@ -459,11 +461,6 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         from piefs.estimators.files import save
 
         save(self, Path(folder))
-
-
-def _is_small(n_rows: int, supervised: bool) -> bool:
-    """Whether there are so few rows that the number of steps had better be chosen."""
-    return supervised and FEWEST_ROWS <= n_rows < MOST_ROWS
 
 
 def _weighted_gram(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:

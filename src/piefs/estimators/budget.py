@@ -24,6 +24,11 @@ FEWEST_ROWS, MOST_ROWS = 100, 10_000
 nothing, and with more there is little to learn by heart in the passes over them."""
 
 
+def worth_choosing(n_rows: int, n_steps: int) -> bool:
+    """Whether there are so few rows, and steps enough, that their number had better be chosen."""
+    return FEWEST_ROWS <= n_rows < MOST_ROWS and n_steps > 2 * FEWEST_STEPS
+
+
 def choose_steps(
     samples: Samples,
     config: TrainConfig,

@@ -55,9 +55,9 @@ PARAMETERS = """
         Choose the number of steps on validation rows (`validation_fraction` of the data unless
         given to `fit`), up to `steps_per_component` and until `patience` intervals of `log_every`
         steps have not lowered the loss; then train on all rows for that long. "auto" does so for
-        100 to 10,000 rows. With schedule "sequential" a map ends when that happens, without a
-        second run; there "auto" means that validation rows are given, or can be spared: from
-        10,000 rows on.
+        100 to 10,000 rows and budgets above 200 steps. With schedule "sequential" a map ends when
+        that happens, without a second run; there "auto" means that validation rows are given, or
+        can be spared: from 10,000 rows on.
     standardize : bool
         Z-score the inputs on training statistics.
     random_state : int, RandomState or None

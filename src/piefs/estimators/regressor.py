@@ -36,6 +36,12 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
     def __init__(self, n_components: int | None = None, **keywords: Any) -> None:
         super().__init__(n_components, **keywords)
 
+    def __sklearn_tags__(self) -> Any:
+        """Several numbers may be predicted at once."""
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def fit(
         self,
         X: Any,

@@ -42,7 +42,7 @@ def run() -> dict[str, object]:
     return {
         "forest_fit_seconds": round(forest_seconds, 1),
         "forest_accuracy": round(100 * forest_accuracy, 2),
-        "paper_preset_accuracy": 100 * PAPER_PRESET,
+        "paper_preset_accuracy": round(100 * PAPER_PRESET, 2),
         "seconds_to_paper_preset": until(PAPER_PRESET),
         "seconds_to_forest": until(forest_accuracy),
         "fit_seconds": round(seconds, 1),

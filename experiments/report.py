@@ -52,7 +52,9 @@ OTHERS = """
 No setting was fitted to these sets, but they were not unseen either: the test scores of a first run
 of split 0 showed that few rows were learned by heart and that ReLU lost to the MLP on
 gaussian-quantiles. The choice of the number of steps and the SiLU rule answer that; they were
-settled on other sets, one of which (shells) is of the same kind as gaussian-quantiles. Random splits (60 % of the rows to fit, 30 % to score), one for each of n. Accuracy in percent, or
+settled on other sets, one of which (shells) is of the same kind as gaussian-quantiles.
+
+Random splits (60 % of the rows to fit, 30 % to score), one for each of n. Accuracy in percent, or
 R² × 100; the best in bold.
 
 """

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from piefs.gradients import deal
-from piefs.networks import ACTIVATIONS, init_mlp
+from piefs.gradients import deal, gather
+from piefs.networks import ACTIVATIONS, MANY_ROWS, init_mlp, weight_gradient
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -139,3 +139,40 @@ def test_network_has_the_dtype_asked_for():
     net = init_mlp(jax.random.key(0), (3, 3, 3), dtype=jnp.float32)
     assert {a.dtype for a in jax.tree.leaves(net)} == {jnp.dtype("float32")}
     assert net(jnp.ones((4, 3), jnp.float32)).dtype == jnp.float32
+
+
+@pytest.mark.parametrize("rows", [7, MANY_ROWS])
+@pytest.mark.parametrize(("d", "h"), [(9, 3), (3, 9)])
+def test_weight_gradient_is_the_plain_product_for_any_shape(rows, d, h, rng):
+    x, g = rng.standard_normal((rows, d)), rng.standard_normal((rows, h))
+    np.testing.assert_allclose(weight_gradient(x, g), x.T @ g, rtol=1e-12, atol=1e-12)
+
+
+def test_weight_gradient_of_many_wide_rows_keeps_the_fast_order_of_the_product():
+    program = jax.jit(weight_gradient).lower(jnp.ones((MANY_ROWS, 784)), jnp.ones((MANY_ROWS, 64)))
+    assert "tensor<64x784" in program.as_text()
+    assert "optimization_barrier" in program.as_text()
+
+
+@pytest.mark.parametrize("rows", [7, MANY_ROWS])
+def test_dealt_outputs_have_the_derivatives_of_plain_products(rows, rng, network):
+    net, x = network(rng, (9, 5, 4)), rng.standard_normal((rows, 9))
+
+    def plain(net, x):
+        return jnp.sum(jnp.sin(net(x)))
+
+    def dealt(net, x):
+        return jnp.sum(jnp.sin(gather(net.dealt(x, 2))))
+
+    expected, found = (jax.grad(f, argnums=(0, 1))(net, x) for f in (plain, dealt))
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12), expected, found
+    )
+
+
+def test_a_network_can_be_differentiated_forwards(rng, network):
+    net, x = network(rng, (4, 5, 1), "tanh"), rng.standard_normal((3, 4))
+    forward, backward = (
+        mode(lambda r: net(r[None])[0, 0])(x[0]) for mode in (jax.jacfwd, jax.grad)
+    )
+    np.testing.assert_allclose(forward, backward, rtol=1e-12)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from piefs.gradients import FactoredField
-from piefs.networks import ACTIVATIONS, MLP, init_mlp
+from piefs.networks import ACTIVATIONS, MLP, init_mlp, weight_gradient
 
 
 class ScalarMap(eqx.Module):
@@ -76,7 +76,7 @@ def _backward(saved: tuple, sensitivity: tuple[Array, Array]) -> tuple[MLP, Arra
     (net, x, u, values), (g, rho) = saved, sensitivity
     g = g[:, None]
     slope = ACTIVATIONS[net.activation].derivative
-    weights, biases = [x.T @ (g * u[0])], [jnp.sum(g * u[0], axis=0)]
+    weights, biases = [weight_gradient(x, g * u[0])], [jnp.sum(g * u[0], axis=0)]
     for w, value, u_next in zip(net.weights[1:-1], values, u[1:], strict=False):
         rho = slope(value) * rho
         weights.append((g * value + rho).T @ u_next)

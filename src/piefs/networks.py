@@ -49,6 +49,31 @@ ACTIVATIONS: dict[str, Activation] = {
 }
 
 
+MANY_ROWS = 512  # from here on a flipped product pays
+
+
+def weight_gradient(x: Array, g: Array) -> Array:
+    """xᵀg, the gradient of a loss in W where z = xW and g is its gradient in z.
+
+    XLA's fast kernels want the left factor's rows contiguous. For a wide x and a narrow g it is
+    cheaper to form gᵀx and to turn the result over; the barrier keeps XLA from undoing that.
+    """
+    if x.shape[0] < MANY_ROWS or x.shape[1] <= g.shape[1]:
+        return x.T @ g
+    return jax.lax.optimization_barrier(g.T @ x).T
+
+
+@jax.custom_vjp
+def product(x: Array, w: Array) -> Array:
+    """xW, whose derivative in W is `weight_gradient`."""
+    return x @ w
+
+
+product.defvjp(
+    lambda x, w: (x @ w, (x, w)), lambda saved, g: (g @ saved[1].T, weight_gradient(saved[0], g))
+)
+
+
 class MLP(eqx.Module):
     """x ↦ σ(…σ(xW₁ + b₁)…)W_L + b_L, with `weights[l]` of shape (fan_in, fan_out)."""
 
@@ -58,16 +83,23 @@ class MLP(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         """Outputs, shape (n, out), for inputs of shape (n, in)."""
-        return self.dealt(x, 1)[0]
+        return self._hidden(x, jnp.matmul) @ self.weights[-1] + self.biases[-1]
 
     def dealt(self, x: Array, stride: int) -> Parts:
-        """The outputs dealt out into `stride` arrays (see `gradients`), one product for each."""
-        sigma = ACTIVATIONS[self.activation].value
-        *hidden, (w_out, b_out) = zip(self.weights, self.biases, strict=True)
-        for w, b in hidden:
-            x = sigma(x @ w + b)
-        columns = zip(deal(w_out, stride), deal(b_out, stride), strict=True)
+        """The outputs dealt out into `stride` arrays (see `gradients`), one product for each.
+
+        Made for training: differentiable backwards only.
+        """
+        x = self._hidden(x, product)
+        columns = zip(deal(self.weights[-1], stride), deal(self.biases[-1], stride), strict=True)
         return tuple(x @ w + b for w, b in columns)
+
+    def _hidden(self, x: Array, multiply: Callable[[Array, Array], Array]) -> Array:
+        """The values of the last hidden layer."""
+        sigma = ACTIVATIONS[self.activation].value
+        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = sigma(multiply(x, w) + b)
+        return x
 
     def with_centred_outputs(self) -> MLP:
         """The network whose outputs are these less their mean over the outputs, at every x."""

@@ -1,4 +1,4 @@
-"""The command line, as a user meets it: real processes, real folders."""
+"""The command line, as a user meets it: real folders, and real processes where it matters."""
 
 import csv
 import json
@@ -11,13 +11,9 @@ import time
 import numpy as np
 import pytest
 
+from commands import COMMAND, piefs, piefs_process
+
 SMALL = ["-k", "2", "--steps", "20", "--batch-size", "64"]
-COMMAND = [sys.executable, "-c", "from piefs.cli import main; main()"]
-
-
-def piefs(*arguments, cwd=None):
-    command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
 def write_messy(path, n, columns, seed):
@@ -60,7 +56,7 @@ def messy(tmp_path_factory):
 
 
 def test_help_lists_the_commands_without_loading_the_engine():
-    done = piefs("--help")
+    done = piefs_process("--help")
     assert done.returncode == 0
     for command in ("demo", "fit", "transform", "predict", "score", "inspect", "data"):
         assert command in done.stdout
@@ -70,7 +66,9 @@ def test_help_lists_the_commands_without_loading_the_engine():
 
 
 def test_json_output_is_the_metrics_file_and_nothing_else(tmp_path):
-    done = piefs("fit", "circles", *SMALL, "--metric", "trotter", "--out", tmp_path, "--json")
+    done = piefs_process(
+        *("fit", "circles", *SMALL, "--metric", "trotter", "--out", tmp_path, "--json")
+    )
     assert json.loads(done.stdout) == json.loads((tmp_path / "metrics.json").read_text())
     assert json.loads(done.stdout)["config"]["metric"] == "trotter"
 
@@ -289,7 +287,7 @@ def test_data_list_and_path_know_the_files():
 
 
 def test_debug_shows_the_traceback(tmp_path):
-    done = piefs("fit", "three-moons", "--debug", "--out", tmp_path)
+    done = piefs_process("fit", "three-moons", "--debug", "--out", tmp_path)
     assert "Traceback" in done.stderr
 
 

@@ -2,25 +2,18 @@
 
 import csv
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 from sklearn.metrics import r2_score
 
+from commands import piefs
 from piefs.cli.fit import _gap
 from piefs.cli.use import show_model, show_scores, write_coordinates, write_predictions
 from piefs.errors import InputError
 
-COMMAND = [sys.executable, "-c", "from piefs.cli import main; main()"]
 SMALL = ["--preset", "fast", "-k", "2", "--batch-size", "64", "--config", "small.toml"]
 COLUMNS = ["flat", "area", "district", "rooms", "price"]
-
-
-def piefs(*arguments, cwd):
-    command = [*COMMAND, *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
 
 
 def write_homes(path, n, columns, seed):

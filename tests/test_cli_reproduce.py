@@ -1,24 +1,19 @@
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from commands import piefs
+
 CELL = "two-moons/piefs-off/supervised/paper/0"
-
-
-def piefs(*arguments, cwd):
-    call = [sys.executable, "-c", "from piefs.cli import main; main()", "reproduce", *arguments]
-    return subprocess.run(call, cwd=cwd, capture_output=True, text=True, check=False)
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """The pictures of the plane, the whole way on tiny budgets."""
     folder = tmp_path_factory.mktemp("reproduce")
-    done = piefs("figure-maps", "--quick", cwd=folder)
+    done = piefs("reproduce", "figure-maps", "--quick", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "2 cells, 0 of them done" in done.stdout
     assert "report.html" in done.stdout
@@ -40,14 +35,14 @@ def test_a_second_call_does_only_what_is_missing(folder):
     before = record.stat().st_mtime_ns
     missing = Path(str(record).replace("two-moons", "circles"))
     shutil.rmtree(missing.parent)
-    done = piefs("figure-maps", "--quick", cwd=again)
+    done = piefs("reproduce", "figure-maps", "--quick", cwd=again)
     assert "2 cells, 1 of them done" in done.stdout
     assert record.stat().st_mtime_ns == before
     assert missing.exists()
 
 
 def test_a_cell_can_be_shown(folder):
-    done = piefs("--show", CELL, "--out", "results/quick", cwd=folder)
+    done = piefs("reproduce", "--show", CELL, "--out", "results/quick", cwd=folder)
     document, command = done.stdout.split("\n\n")
     assert json.loads(document)["config"]["seed"] == 0
     assert f"piefs.paper.work {CELL}" in command
@@ -63,7 +58,7 @@ def test_a_cell_can_be_shown(folder):
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(arguments, reason, tmp_path):
-    done = piefs(*arguments, cwd=tmp_path)
+    done = piefs("reproduce", *arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert reason in done.stderr
     assert done.stderr.count("\n") == 1

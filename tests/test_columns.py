@@ -117,3 +117,12 @@ def test_log_scale_range_spans_all_rows_and_no_padding(rng, network):
     assert low == pytest.approx(log_scales.min(), rel=1e-9)
     assert high == pytest.approx(log_scales.max(), rel=1e-9)
     assert log_scale_range(Off(), x) == (0, 0)
+
+
+def test_frozen_gram_error_is_that_of_the_frozen_columns_over_all_rows(rng, network):
+    x, weights = rng.normal(size=(50, 2)), rng.uniform(size=50)
+    columns = Columns(x, 4, [ScalarMap(network(rng, (2, 5, 1))) for _ in range(2)])
+    phi = columns.values[:, :2]
+    expected = np.sum(((phi.T * weights) @ phi / weights.sum() - np.eye(2)) ** 2)
+    assert columns.frozen_gram_error(weights) == pytest.approx(expected)
+    assert Columns(x, 4).frozen_gram_error(weights) == 0

@@ -133,6 +133,16 @@ def test_unbiased_gram_error_has_the_population_value_as_its_mean(population, si
     assert mean == pytest.approx(truth, rel=1e-10)
 
 
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_what_a_map_adds_to_the_gram_error_is_estimated_without_bias(population, size):
+    c = population.T @ population / 3
+    for k, truth in ((0, (c[0, 0] - 1) ** 2), (1, 2 * c[0, 1] ** 2 + (c[1, 1] - 1) ** 2)):
+        seen = jnp.arange(2) <= k
+        row_error = lambda phi: losses.split_row_error(phi * seen, jnp.ones(size), k)  # noqa: E731, B023
+        mean = mean_over_all_batches(row_error, population, size)
+        assert mean == pytest.approx(truth, rel=1e-10)
+
+
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_unbiased_gram_error_equals_the_average_over_pairs_of_different_samples(n_components, rng):
     phi = rng.normal(size=(N, n_components))

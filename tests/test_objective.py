@@ -11,7 +11,7 @@ import pytest
 from jax.flatten_util import ravel_pytree
 
 from piefs.batches import Batch
-from piefs.losses import Readout, init_readout
+from piefs.losses import Readout, init_readout, split_row_error
 from piefs.maps import ScalarMap
 from piefs.metrics import Diag, Off
 from piefs.networks import MLP
@@ -140,6 +140,22 @@ def test_anisotropy_is_charged_on_top(params, batch):
     charged, _ = value(Objective(GENTLE, anisotropy=0.3), params, batch)
     penalty = np.mean(np.asarray(params.metric.log_scales(batch.x)) ** 2)
     np.testing.assert_allclose(charged - plain, 0.3 * penalty, rtol=1e-9)
+
+
+def test_population_gate_adds_the_active_row_to_the_frozen_maps_exact_error(params, batch):
+    objective = Objective(GENTLE, population_gram=True)
+    phi = batch.frozen.at[:, ACTIVE].set(params.phi(batch.x))
+    row = float(split_row_error(phi, batch.weight, ACTIVE))
+    _, record = objective(params, batch, ACTIVE, 0.25)
+    np.testing.assert_allclose(record.gram_error, 0.25 + row, rtol=1e-10)
+    np.testing.assert_allclose(record.w_class, np.exp(-max(0.25 + row, 0) / 5.0), rtol=1e-10)
+
+
+def test_a_negative_estimate_opens_the_gate_no_further_than_zero_does(params, batch):
+    objective = Objective(GENTLE, population_gram=True)
+    _, record = objective(params, batch, ACTIVE, -1e3)
+    assert float(record.gram_error) < 0
+    assert float(record.w_class) == 1
 
 
 # --- its gradient ------------------------------------------------------------------------------

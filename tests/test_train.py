@@ -492,3 +492,24 @@ def test_frozen_maps_are_plain_maps_without_the_other_parameters(run):
     assert all(isinstance(phi, ScalarMap) for phi in final.frozen)
     shapes = [a.shape for a in jax.tree.leaves(eqx.filter(final.frozen[0], eqx.is_array))]
     assert shapes == [(D, 8), (8, 8), (8, 1), (8,), (8,), (1,)]
+
+
+def test_a_population_gate_stays_open_where_the_noise_of_small_batches_closes_it(rng):
+    """At batch 32 the Gram error of six orthonormal maps is about 1 by sampling noise alone."""
+    x = rng.normal(size=(512, 2)).astype(np.float32)
+    samples = Samples(x, (x[:, 0] > 0).astype(np.int32))
+
+    def last_gate(gram):
+        config = TrainConfig(
+            n_components=6,
+            steps_per_component=60,
+            batch_size=32,
+            hidden=(8,),
+            gram=gram,
+            activation="tanh",
+            learning_rate=1e-2,
+            log_every=30,
+        )
+        return train(samples, config, n_outputs=2).history[-1]["w_class"]
+
+    assert last_gate("population") > 3 * last_gate("batch")

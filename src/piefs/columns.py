@@ -126,6 +126,12 @@ class Columns:
         values[:, self.n_frozen : self.n_frozen + active.shape[1]] = active
         return values
 
+    def frozen_gram_error(self, weights: np.ndarray) -> float:
+        """‖C − I‖²_F of the frozen columns over all rows, in double precision."""
+        phi = self.values[:, : self.n_frozen].astype(np.float64)
+        c = (phi * weights[:, None]).T @ phi / weights.sum(dtype=float)
+        return float(np.sum((c - np.eye(self.n_frozen)) ** 2))
+
 
 def _columns_of(phi: ScalarMap, x: np.ndarray) -> np.ndarray:
     if is_single(phi):

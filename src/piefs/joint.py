@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from piefs.batches import Batch
 from piefs.energies import training_energy
@@ -45,7 +46,9 @@ class JointObjective:
     population_gram: bool = True
     anisotropy: float = 0.0
 
-    def __call__(self, params: Trainable, batch: Batch, k: Array) -> tuple[Array, StepRecord]:
+    def __call__(
+        self, params: Trainable, batch: Batch, k: Array, frozen_error: ArrayLike = 0.0
+    ) -> tuple[Array, StepRecord]:
         """The loss of a stack of maps on a batch."""
         phi, mde = values_and_energy(params, batch)
         orth = self._gram_error(phi, batch.weight)
@@ -85,7 +88,9 @@ class SpectralObjective:
 
     smoothness: float
 
-    def __call__(self, params: Trainable, batch: Batch, k: Array) -> tuple[Array, StepRecord]:
+    def __call__(
+        self, params: Trainable, batch: Batch, k: Array, frozen_error: ArrayLike = 0.0
+    ) -> tuple[Array, StepRecord]:
         """The loss of a stack of maps on a batch; the distance is recorded as `loss_class`."""
         phi, mde = values_and_energy(params, batch)
         distance = expectation(jnp.sum((phi - batch.target) ** 2, axis=1), batch.weight)

@@ -77,6 +77,21 @@ def split_gram_error(phi: Array, weight: Array) -> Array:
     return jnp.sum((first - identity) * (second - identity))
 
 
+def split_row_error(phi: Array, weight: Array, k: int | Array) -> Array:
+    """What map k adds to ‖C − I‖²_F, by the batch's two halves: unbiased; may be negative.
+
+    With the maps before it frozen that is 2 Σ_{j<k} c_jk² + (c_kk − 1)²; columns after k are zero.
+    """
+    half = phi.shape[0] // 2
+    identity = jnp.arange(phi.shape[1]) == k
+
+    def row(phi: Array, weight: Array) -> Array:
+        return expectation(phi * phi[:, k, None], weight) - identity
+
+    products = row(phi[:half], weight[:half]) * row(phi[half:], weight[half:])
+    return 2 * jnp.sum(products) - products[k]
+
+
 # --- smoothness --------------------------------------------------------------------------------
 
 

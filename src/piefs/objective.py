@@ -17,7 +17,7 @@ from jax.typing import ArrayLike
 
 from piefs.batches import Batch
 from piefs.energies import training_energy
-from piefs.losses import Readout, cross_entropy, gram, gram_error
+from piefs.losses import Readout, cross_entropy, gram, gram_error, split_row_error
 from piefs.maps import ScalarMap
 from piefs.metrics import Metric, anisotropy
 from piefs.optimizers import Optimizer
@@ -45,8 +45,11 @@ class StepRecord(NamedTuple):
     w_mde: Array
 
 
-Loss = Callable[[Trainable, Batch, Array], tuple[Array, StepRecord]]
-"""A loss of what descends, on a batch, with k maps frozen; and the record of its parts."""
+Loss = Callable[[Trainable, Batch, Array, ArrayLike], tuple[Array, StepRecord]]
+"""A loss of what descends, on a batch, with k maps frozen; and the record of its parts.
+
+The last argument is the Gram error of the frozen maps on all training rows.
+"""
 
 
 @dataclass(frozen=True)
@@ -54,31 +57,43 @@ class Objective:
     """L = sg(w_orth) L_orth + sg(w_class) L_class + sg(w_mde) L_mde (eq:loss_function).
 
     `readout_loss` is None in the unsupervised mode; `anisotropy` multiplies mean (log λ)² (App. C).
+
+    The paper's L_orth is that of the batch, whose own noise (a multiple of k²/B) closes the gate of
+    the weights. With `population_gram` it is the population's instead: exact for the frozen maps,
+    and an unbiased estimate of what the active one adds.
     """
 
     weighting: Weighting
     readout_loss: ReadoutLoss | None = cross_entropy
     anisotropy: float = 0.0
+    population_gram: bool = False
 
-    def __call__(self, params: Trainable, batch: Batch, k: Array) -> tuple[Array, StepRecord]:
+    def __call__(
+        self, params: Trainable, batch: Batch, k: Array, frozen_error: ArrayLike = 0.0
+    ) -> tuple[Array, StepRecord]:
         """The loss of map k (counted from 0) on a batch; the comments name Algorithm 1's lines."""
         # 4: evaluate Φ_{1:k} with θ_j fixed for j < k and the current iterate θ_k.
         phi_k, gradient = params.phi.value_and_gradient(batch.x)
         phi = batch.frozen + phi_k[:, None] * (jnp.arange(batch.frozen.shape[1]) == k)
 
         # 5: accumulate ‖Ĉ_k − I_k‖², ‖A∇φ_k‖² and the cross-entropy, columns j > k being zero.
-        orth = gram_error(gram(phi, batch.weight), k + 1)
+        orth = self._gram_error(phi, batch.weight, k, frozen_error)
         mde = training_energy(params.metric, batch.x, gradient, batch.weight)
         class_ = jnp.zeros_like(orth)
         if self.readout_loss is not None:
             class_ = self.readout_loss(params.readout(phi), batch.target, batch.label_weight)
 
         # 6: refresh the weights, constants in the differentiation of L.
-        weights = jax.lax.stop_gradient(self.weighting(orth, class_))
+        weights = jax.lax.stop_gradient(self.weighting(jnp.maximum(orth, 0), class_))
         loss = weights.orth * orth + weights.class_ * class_ + weights.mde * mde
         if self.anisotropy:
             loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x))
         return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
+
+    def _gram_error(self, phi: Array, weight: Array, k: Array, frozen_error: ArrayLike) -> Array:
+        if self.population_gram:
+            return frozen_error + split_row_error(phi, weight, k)
+        return gram_error(gram(phi, weight), k + 1)
 
 
 @partial(jax.jit, static_argnames=("objective", "optimizer"), donate_argnums=(0, 1))
@@ -92,6 +107,7 @@ def descend(
     n_steps: ArrayLike,
     total_steps: ArrayLike,
     learning_rate: ArrayLike,
+    frozen_error: ArrayLike = 0.0,
     objective: Loss,
     optimizer: Optimizer,
 ) -> tuple[Trainable, optax.OptState, StepRecord]:
@@ -104,7 +120,7 @@ def descend(
     def step(i: Array, carry: tuple) -> tuple:
         params, opt_state, sums = carry
         batch = jax.tree.map(lambda a: a[i], chunk)
-        grads, record = jax.grad(objective, has_aux=True)(params, batch, k)
+        grads, record = jax.grad(objective, has_aux=True)(params, batch, k, frozen_error)
         rate = optimizer.rate(learning_rate, first_step + i, total_steps)
         params, opt_state = optimizer.update(params, grads, opt_state, rate)
         return params, opt_state, jax.tree.map(jnp.add, sums, record)
@@ -116,4 +132,4 @@ def descend(
 @partial(jax.jit, static_argnames="objective")
 def losses_on(params: Trainable, batch: Batch, k: ArrayLike, *, objective: Loss) -> StepRecord:
     """The losses of map k on rows that are not trained on."""
-    return objective(params, batch, jnp.asarray(k))[1]
+    return objective(params, batch, jnp.asarray(k), 0.0)[1]

@@ -17,6 +17,7 @@ PAPER: dict[str, Any] = {
     "activation": "relu",
     "metric": "off",
     "metric_hidden": None,  # (64, 64), or (64, 64, 64) without labels: NOTATION.md, ruling 2
+    "gram": "batch",
     "weighting": "exponential",
     "t_orth": 0.1,
     "t_class": 0.5,
@@ -40,6 +41,7 @@ DEFAULT: dict[str, Any] = PAPER | {
     "steps_per_component": "auto",
     "batch_size": 256,
     "activation": "auto",
+    "gram": "population",
     "learning_rate": 4e-3,
     "weight_decay": 0.3,
     "warmup": 0.05,

@@ -42,9 +42,10 @@ SCHEDULES = ("sequential", "joint", "nested", "spectral")
 class TrainConfig:
     """Everything that decides a training run, apart from the data. Defaults are the paper's.
 
-    `weighting` belongs to the sequential schedule; `orthogonality`, `smoothness` and
-    `prefix_weight` to the other two (see `JointObjective`). `steps_per_component` is the number of
-    steps that each map takes: in turn, or all at once.
+    `gram` says whose Gram error is taken: the "batch"'s own (the paper) or an unbiased estimate of
+    the "population"'s. `weighting` belongs to the sequential schedule; `orthogonality`,
+    `smoothness` and `prefix_weight` to the joint and nested ones (see `JointObjective`).
+    `steps_per_component` is the number of steps that each map takes: in turn, or all at once.
 
     With `patience`, a turn is over before its budget is spent when that many intervals of
     `log_every` steps in a row have lowered none of the three losses on the validation rows by
@@ -62,6 +63,7 @@ class TrainConfig:
     activation: str = "relu"
     metric: str | MetricFactory = "off"
     metric_hidden: tuple[int, ...] = (64, 64)
+    gram: str = "batch"
     weighting: Weighting = field(default_factory=Dampened)
     orthogonality: float = 0.1
     smoothness: float = 1e-3
@@ -152,6 +154,7 @@ def train(
     held_out = _held_out(validation, config, objective, state)
 
     for k in range(state.k, config.n_components, config.maps_at_once):  # 1: for k = 1 to K do
+        frozen_error = cache.frozen_gram_error(samples.weights)
         feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
         for chunk, first_step, n_steps in prefetched(feed):  # 2: until the budget is exhausted do
             if _is_done(state, config):
@@ -165,6 +168,7 @@ def train(
                 n_steps=n_steps,
                 total_steps=config.steps_per_component,
                 learning_rate=config.learning_rate,
+                frozen_error=frozen_error,
                 objective=objective,
                 optimizer=config.optimizer,
             )
@@ -193,8 +197,10 @@ def _check(
 
 
 def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, n_rows: int) -> Loss:
+    # A batch of one row has no halves, and one of all rows is the population as far as is known.
+    population_gram = config.gram == "population" and 1 < config.batch_size < n_rows
     if config.schedule == "sequential":
-        return Objective(config.weighting, readout_loss, config.anisotropy)
+        return Objective(config.weighting, readout_loss, config.anisotropy, population_gram)
     if config.schedule == "spectral":
         return SpectralObjective(config.smoothness)
     return JointObjective(
@@ -202,7 +208,7 @@ def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, n_rows: in
         config.smoothness,
         config.prefix_weight if config.schedule == "nested" else 0.0,
         readout_loss,
-        population_gram=1 < config.batch_size < n_rows,
+        population_gram=population_gram,
         anisotropy=config.anisotropy,
     )
 
@@ -213,6 +219,10 @@ def _held_out(
     if validation is None:
         return None
     columns = Columns(validation.samples.x, config.n_components, state.frozen)
+    if isinstance(
+        objective, Objective
+    ):  # all validation rows at once: their own Gram matrix counts
+        objective = replace(objective, population_gram=False)
     needs_losses = config.patience is not None and config.schedule == "sequential"
     return HeldOut(validation, columns, objective, needs_losses)
 

@@ -75,6 +75,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         orthogonality: float | None = None,
         smoothness: float | None = None,
         prefix_weight: float | None = None,
+        gram: str | None = None,
         weighting: str | Weighting | None = None,
         t_orth: float | None = None,
         t_class: float | Literal["calibrated"] | None = None,
@@ -110,6 +111,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         self.orthogonality = orthogonality
         self.smoothness = smoothness
         self.prefix_weight = prefix_weight
+        self.gram = gram
         self.weighting = weighting
         self.t_orth = t_orth
         self.t_class = t_class

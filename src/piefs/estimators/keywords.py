@@ -32,6 +32,9 @@ PARAMETERS = """
         silu for at most 64 features, relu for more.
     metric_hidden : sequence of int
         Widths of the hidden layers of the metric's networks.
+    gram : {"population", "batch"}
+        Whose Gram error is taken: an unbiased estimate of the population's, which small batches
+        do not disturb, or that of the batch itself (the paper).
     orthogonality, smoothness : float, float
         Weights of the Gram error and of the energies (in units of the energy of the smoothest
         linear coordinate) against the readout's loss, with schedules "joint" and "nested".

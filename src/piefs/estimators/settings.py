@@ -20,6 +20,7 @@ CHOICES: dict[str, tuple] = {
     "metric": METRICS,
     "activation": (*ACTIVATIONS, "auto"),
     "optimizer": tuple(DIRECTIONS),
+    "gram": ("batch", "population"),
     "weighting": WEIGHTINGS,
     "pretraining": ("graph-laplacian", None),
     "dtype": ("float32", "float64"),
@@ -38,6 +39,7 @@ POSITIVE = ("learning_rate", "t_orth")
 NOT_NEGATIVE = ("anisotropy", "orthogonality", "smoothness", "prefix_weight", "weight_decay")
 
 BELONGS_TO: dict[str, tuple[str, ...]] = {
+    "gram": ("sequential", "joint", "nested"),
     "weighting": ("sequential",),
     "t_orth": ("sequential",),
     "t_class": ("sequential",),
@@ -186,6 +188,7 @@ def train_config(
         activation=settings["activation"],
         metric=settings["metric"],
         metric_hidden=tuple(map(int, settings["metric_hidden"])),
+        gram=settings["gram"],
         weighting=weighting,
         orthogonality=float(settings["orthogonality"]),
         smoothness=float(settings["smoothness"]) * squared_length,

@@ -92,7 +92,7 @@ class Objective:
 
     def _gram_error(self, phi: Array, weight: Array, k: Array, frozen_error: ArrayLike) -> Array:
         if self.population_gram:
-            return frozen_error + split_row_error(phi, weight, k)
+            return jnp.asarray(frozen_error, phi.dtype) + split_row_error(phi, weight, k)
         return gram_error(gram(phi, weight), k + 1)
 
 

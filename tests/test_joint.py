@@ -13,6 +13,7 @@ from piefs.batches import Batch, Samples
 from piefs.columns import coordinates_of
 from piefs.errors import InputError
 from piefs.estimators.budget import worth_choosing
+from piefs.estimators.settings import WEIGHT_DECAYS
 from piefs.joint import JointObjective, all_maps_readout, init_prefix_readouts
 from piefs.losses import Readout, cross_entropy, gram, gram_error, split_gram_error
 from piefs.maps import coordinates_and_gradients, init_map, stack, unstack
@@ -131,7 +132,8 @@ CONFIG = TrainConfig(
     steps_per_component=400,
     batch_size=64,
     learning_rate=5e-3,
-    optimizer=Optimizer(weight_decay=0.1, warmup=0.05),
+    weight_decay=0.1,
+    optimizer=Optimizer(warmup=0.05),
     hidden=(16, 16),
     orthogonality=1.0,
     smoothness=1e-4,
@@ -316,11 +318,22 @@ def test_few_rows_are_trained_on_for_as_long_as_it_helps_and_all_of_them(coin_fl
 
 def test_given_validation_rows_decide_instead_of_some_set_aside(coin_flips):
     X, y = coin_flips
-    keywords = SMALL | {"steps_per_component": 500}
+    keywords = SMALL | {"steps_per_component": 500, "weight_decay": 0.0}
     model = PIEFSClassifier(early_stopping=True, **keywords)
     model.fit(X[:300], y[:300], validation_data=(X[300:], y[300:]))
     assert model.n_iter_ in range(100, 500)
     assert "validation_accuracy" in model.history_[-1]
+
+
+def test_weight_decay_is_chosen_with_the_steps_and_an_explicit_one_is_kept(coin_flips):
+    X, y = coin_flips
+    keywords = SMALL | {"steps_per_component": 600, "hidden": (64, 64)}
+    chosen = PIEFSClassifier(**keywords).fit(X, y)
+    assert chosen.settings_["weight_decay"] == chosen.config_.weight_decay > 0.3
+    explicit = PIEFSClassifier(**keywords, weight_decay=0.3).fit(X, y)
+    assert explicit.config_.weight_decay == 0.3
+    unsearched = PIEFSClassifier(**keywords, early_stopping=False).fit(X, y)
+    assert unsearched.config_.weight_decay == WEIGHT_DECAYS[0]
 
 
 def test_many_rows_very_few_rows_and_small_budgets_are_not_searched():

@@ -38,8 +38,8 @@ def test_warmup_climbs_to_the_peak_and_then_falls():
 def test_decay_is_that_of_adamw_on_weights_and_spares_biases():
     start = params()
     grads = jax.tree.map(lambda a: 0.1 + jnp.sin(a), start)
-    optimizer, rate = Optimizer(weight_decay=0.3), 0.05
-    ours, _ = optimizer.update(start, grads, optimizer.init(start), jnp.asarray(rate))
+    optimizer, rate = Optimizer(), 0.05
+    ours, _ = optimizer.update(start, grads, optimizer.init(start), rate, 0.3)
     reference = {}
     for decay in (0.0, 0.3):
         adamw = optax.adamw(rate, weight_decay=decay)
@@ -58,7 +58,7 @@ def test_decay_is_that_of_adamw_on_weights_and_spares_biases():
 def test_decay_shrinks_weights_that_have_no_gradient():
     start = params()
     still = jax.tree.map(jnp.zeros_like, start)
-    optimizer = Optimizer(weight_decay=0.5)
-    after, _ = optimizer.update(start, still, optimizer.init(start), jnp.asarray(0.1))
+    optimizer = Optimizer()
+    after, _ = optimizer.update(start, still, optimizer.init(start), 0.1, 0.5)
     np.testing.assert_allclose(after.phi.net.weights[0], 0.95 * start.phi.net.weights[0])
     np.testing.assert_array_equal(after.phi.net.biases[0], start.phi.net.biases[0])

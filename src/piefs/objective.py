@@ -107,14 +107,15 @@ def descend(
     n_steps: ArrayLike,
     total_steps: ArrayLike,
     learning_rate: ArrayLike,
+    weight_decay: ArrayLike = 0.0,
     frozen_error: ArrayLike = 0.0,
     objective: Loss,
     optimizer: Optimizer,
 ) -> tuple[Trainable, optax.OptState, StepRecord]:
     """`n_steps` steps on the batches of a chunk, and the sums of their records.
 
-    The rate follows the optimiser's schedule over the `total_steps` of a map. k, the step counts
-    and the rate are traced: one compilation serves every map and every budget.
+    The rate follows the optimiser's schedule over the `total_steps` of a map. Numbers are traced:
+    one compilation serves every map, every budget and every decay.
     """
 
     def step(i: Array, carry: tuple) -> tuple:
@@ -122,7 +123,7 @@ def descend(
         batch = jax.tree.map(lambda a: a[i], chunk)
         grads, record = jax.grad(objective, has_aux=True)(params, batch, k, frozen_error)
         rate = optimizer.rate(learning_rate, first_step + i, total_steps)
-        params, opt_state = optimizer.update(params, grads, opt_state, rate)
+        params, opt_state = optimizer.update(params, grads, opt_state, rate, weight_decay)
         return params, opt_state, jax.tree.map(jnp.add, sums, record)
 
     zeros = StepRecord(*(jnp.zeros((), chunk.x.dtype) for _ in StepRecord._fields))

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.typing import ArrayLike
 
 DIRECTIONS: dict[str, optax.GradientTransformation] = {
     "adam": optax.scale_by_adam(),
@@ -16,14 +17,9 @@ DIRECTIONS: dict[str, optax.GradientTransformation] = {
 
 @dataclass(frozen=True)
 class Optimizer:
-    """Adam or momentum; the rate climbs over a share `warmup` of the steps, then falls as a cosine.
-
-    `weight_decay` is decoupled (AdamW): weight matrices shrink by rate × weight_decay a step,
-    biases do not.
-    """
+    """Adam or momentum; the rate climbs over a share `warmup` of the steps, then falls."""
 
     direction: str = "adam"
-    weight_decay: float = 0.0
     warmup: float = 0.0
 
     def init(self, params: Any) -> optax.OptState:
@@ -40,15 +36,23 @@ class Optimizer:
         return peak * jnp.where(step + 1 < warm, rising, falling)
 
     def update(
-        self, params: Any, grads: Any, state: optax.OptState, rate: Array
+        self,
+        params: Any,
+        grads: Any,
+        state: optax.OptState,
+        rate: ArrayLike,
+        weight_decay: ArrayLike = 0.0,
     ) -> tuple[Any, optax.OptState]:
-        """Parameters and state after a step."""
-        updates, state = DIRECTIONS[self.direction].update(grads, state, params)
-        if self.weight_decay:
-            updates = jax.tree_util.tree_map_with_path(self._decayed, updates, params)
-        params = jax.tree.map(lambda p, u: (p - rate * u).astype(p.dtype), params, updates)
-        return params, state
+        """Parameters and state after a step.
 
-    def _decayed(self, path: tuple, update: Array, param: Array) -> Array:
-        is_weight = any(getattr(key, "name", None) == "weights" for key in path)
-        return update + self.weight_decay * param if is_weight else update
+        The decay is decoupled (AdamW): weight matrices shrink by rate × weight_decay a step, biases
+        do not.
+        """
+        updates, state = DIRECTIONS[self.direction].update(grads, state, params)
+
+        def moved(path: tuple, param: Array, update: Array) -> Array:
+            if any(getattr(key, "name", None) == "weights" for key in path):
+                update = update + weight_decay * param
+            return (param - rate * update).astype(param.dtype)
+
+        return jax.tree_util.tree_map_with_path(moved, params, updates), state

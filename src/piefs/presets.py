@@ -43,7 +43,7 @@ DEFAULT: dict[str, Any] = PAPER | {
     "activation": "auto",
     "gram": "population",
     "learning_rate": 4e-3,
-    "weight_decay": 0.3,
+    "weight_decay": "auto",
     "warmup": 0.05,
     "graph_rows": 10_000,
     "whiten": True,

@@ -58,6 +58,7 @@ class TrainConfig:
     steps_per_component: int = 3750
     batch_size: int = 2048
     learning_rate: float = 1e-3
+    weight_decay: float = 0.0
     optimizer: Optimizer = field(default_factory=Optimizer)
     hidden: tuple[int, ...] = (64, 64, 64)
     activation: str = "relu"
@@ -168,6 +169,7 @@ def train(
                 n_steps=n_steps,
                 total_steps=config.steps_per_component,
                 learning_rate=config.learning_rate,
+                weight_decay=config.weight_decay,
                 frozen_error=frozen_error,
                 objective=objective,
                 optimizer=config.optimizer,

@@ -25,11 +25,12 @@ from piefs import pretrain
 from piefs.batches import Samples
 from piefs.columns import coordinates_of, dirichlet_matrix
 from piefs.errors import InputError
-from piefs.estimators.budget import choose_steps, strata_of, worth_choosing
+from piefs.estimators.budget import choose_budget, strata_of, worth_choosing
 from piefs.estimators.crossfit import check_folds, cross_fitted
 from piefs.estimators.progress import ProgressPrinter
 from piefs.estimators.settings import (
     activation_for,
+    decays_for,
     described,
     resolve_settings,
     train_config,
@@ -67,7 +68,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         batch_size: int | None = None,
         learning_rate: float | None = None,
         optimizer: str | None = None,
-        weight_decay: float | None = None,
+        weight_decay: float | str | None = None,
         warmup: float | None = None,
         hidden: Sequence[int] | None = None,
         activation: str | None = None,
@@ -176,6 +177,8 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
                     if in_turn
                     else supervised and worth_choosing(len(X), settings["steps_per_component"])
                 )
+            decays = decays_for(settings["weight_decay"])
+            settings["weight_decay"] = decays[0]
             if validation_data is None and settings["early_stopping"] and in_turn:
                 X, targets, weight, validation_data = self._hold_out(X, targets, weight)
             self._fit_scaling(X, weight)
@@ -192,9 +195,10 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
                 callbacks.append(ProgressPrinter(self.config_, self.verbose))
             validation = self._validation(validation_data)
             if settings["early_stopping"] and not in_turn:
-                settings["steps_per_component"] = choose_steps(
+                steps, decay = choose_budget(
                     samples,
                     self.config_,
+                    decays,
                     validation=validation,
                     fraction=self.validation_fraction,
                     scorer=self._scorer,
@@ -203,8 +207,12 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
                     warm_start=warm,
                     callbacks=[c for c in callbacks if not isinstance(c, Checkpoint)],
                 )
+                settings |= {"steps_per_component": steps, "weight_decay": decay}
                 self.config_ = replace(
-                    self.config_, steps_per_component=settings["steps_per_component"], patience=None
+                    self.config_,
+                    steps_per_component=steps,
+                    weight_decay=decay,
+                    patience=None,
                 )
             self.settings_ = described(settings)
             state = initial_state(trained_on, self.config_, n_outputs, warm)

@@ -1,8 +1,8 @@
-"""How many steps: chosen on rows set aside, then all rows are trained on for that long.
+"""How many steps and how much weight decay: chosen on rows set aside; then all rows are used.
 
-Few rows are soon learned by heart. A first run on part of the rows shows after how many steps the
-readout's loss on the rest is lowest; the model proper then sees all rows, and as many steps, its
-rate falling to zero over just these.
+Few rows are soon learned by heart. A trial for each decay, on part of the rows, shows after how
+many steps the readout's loss on the rest is lowest; the model proper then sees all rows, with the
+best decay and as many steps, its rate falling to zero over just these.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ def worth_choosing(n_rows: int, n_steps: int) -> bool:
     return FEWEST_ROWS <= n_rows < MOST_ROWS and n_steps > 2 * FEWEST_STEPS
 
 
-def choose_steps(
+def choose_budget(
     samples: Samples,
     config: TrainConfig,
+    decays: Sequence[float],
     *,
     validation: Validation | None,
     fraction: float,
@@ -40,28 +41,34 @@ def choose_steps(
     readout_loss: ReadoutLoss | None,
     warm_start: WarmStart | None,
     callbacks: Sequence[Callback] = (),
-) -> int:
-    """The steps after which the loss on validation rows was lowest, at most the config's.
+) -> tuple[int, float]:
+    """The steps after which the loss on validation rows was lowest, and the weight decay it had.
 
-    Without validation rows, a `fraction` of the labelled rows is set aside for them.
+    There are at most as many steps as the config has. Without validation rows, a `fraction` of the
+    labelled rows is set aside for them.
     """
     kept = samples
     if validation is None:
         rows, held = hold_out(samples, fraction, config.seed)
         kept, apart = samples.take(rows), samples.take(held)
         validation = Validation(apart, scorer(apart.targets))
-    trial = train(
-        kept,
-        replace(config, batch_size=min(config.batch_size, len(kept))),
-        n_outputs=n_outputs,
-        readout_loss=readout_loss,
-        validation=validation,
-        warm_start=warm_start,
-        callbacks=callbacks,
-    )
-    best = min(trial.history, key=lambda row: row["validation_loss"])["step"]
-    steps = round(best * len(samples) / len(kept))
-    return min(max(steps, FEWEST_STEPS), config.steps_per_component)
+    config = replace(config, batch_size=min(config.batch_size, len(kept)))
+    tried = []
+    for decay in decays:
+        trial = train(
+            kept,
+            replace(config, weight_decay=decay),
+            n_outputs=n_outputs,
+            readout_loss=readout_loss,
+            validation=validation,
+            warm_start=warm_start,
+            callbacks=callbacks,
+        )
+        best = min(trial.history, key=lambda row: row["validation_loss"])
+        tried.append((best["validation_loss"], best["step"], decay))
+    _, step, decay = min(tried)
+    steps = round(step * len(samples) / len(kept))
+    return min(max(steps, FEWEST_STEPS), config.steps_per_component), decay
 
 
 def hold_out(samples: Samples, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -55,6 +55,10 @@ PASSES, FEWEST_STEPS, MOST_STEPS = 16, 2000, 20_000
 
 FEW_FEATURES = 64
 
+WEIGHT_DECAYS = (0.3, 3.0, 10.0)
+"""What weight_decay="auto" chooses from where the number of steps is chosen; else it is the first.
+"""
+
 
 def resolve_settings(
     preset: str, keywords: dict[str, Any], *, supervised: bool, n_rows: int
@@ -95,6 +99,11 @@ def activation_for(n_features: int) -> str:
     return "silu" if n_features <= FEW_FEATURES else "relu"
 
 
+def decays_for(weight_decay: float | str) -> tuple[float, ...]:
+    """The weight decays to choose from: one, unless it is "auto"."""
+    return WEIGHT_DECAYS if weight_decay == "auto" else (float(weight_decay),)
+
+
 def _schedule(schedule: str, keywords: dict[str, Any], supervised: bool, n_rows: int) -> str:
     """The schedule that fits the mode: order by labels needs labels, and a graph needs rows."""
     if keywords.get("schedule") is None and schedule == "nested" and not supervised:
@@ -128,6 +137,8 @@ def check(settings: dict[str, Any]) -> None:
     if settings["t_class"] != "calibrated":
         _check_number("t_class", settings["t_class"], above=0)
     for name in NOT_NEGATIVE:
+        if name == "weight_decay" and settings[name] == "auto":
+            continue
         _check_number(name, settings[name], at_least=0)
     if not (_is_number(settings["warmup"]) and 0 <= settings["warmup"] < 1):
         raise InputError(f"warmup must be a share of the steps below 1, not {settings['warmup']!r}")
@@ -181,9 +192,8 @@ def train_config(
         steps_per_component=int(settings["steps_per_component"]),
         batch_size=int(settings["batch_size"]),
         learning_rate=float(settings["learning_rate"]),
-        optimizer=Optimizer(
-            settings["optimizer"], float(settings["weight_decay"]), float(settings["warmup"])
-        ),
+        weight_decay=float(settings["weight_decay"]),
+        optimizer=Optimizer(settings["optimizer"], float(settings["warmup"])),
         hidden=tuple(map(int, settings["hidden"])),
         activation=settings["activation"],
         metric=settings["metric"],

@@ -23,6 +23,7 @@ from experiments.methods import (
     probed,
     tuned_logistic_regression,
 )
+from experiments.stability import watched
 from piefs.compilation import keep_compiled
 from piefs.io import atomic
 from piefs.io.models import library_versions
@@ -40,6 +41,7 @@ class Run(NamedTuple):
     seed: int
     method: Method
     split: int = 0
+    with_history: bool = False
 
     @property
     def path(self) -> Path:
@@ -98,6 +100,10 @@ def _unsupervised() -> Iterator[Run]:
             yield Run("unsupervised", "mnist", "pca-lr", seed, baseline("pca-lr"))
 
 
+def _stability() -> Iterator[Run]:
+    yield Run("stability", "mnist-same-writers", "piefs", 0, watched, 0, with_history=True)
+
+
 def _labels() -> Iterator[Run]:
     for seed in range(3):
         for n in LABEL_COUNTS:
@@ -109,6 +115,7 @@ STUDIES = {
     "others": _others,
     "main": _main,
     "unsupervised": _unsupervised,
+    "stability": _stability,
     "ablation": _ablation,
     "schedules": _schedules,
     "labels": _labels,
@@ -140,6 +147,8 @@ def execute(run: Run) -> dict:
         "settings": getattr(model, "settings_", None),
         "versions": library_versions(),
     }
+    if run.with_history:
+        record["history"] = model.history_
     run.path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_json(run.path, record)
     return record

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy.stats import t as student_t
 
+from experiments import stability
+from experiments.tables import Records, datasets_of, load_records, of, spread, table
 from piefs.io import atomic
 
 RESULTS = Path("results/beyond")
 PLANES = ("two-moons", "circles")
 LEADING = ("1", "2", "4", "8", "16")
-Records = list[dict[str, Any]]
 
 INTRODUCTION = """# Past the paper
 
@@ -75,40 +73,6 @@ MNIST, so many labels a class, and 10,000 further images without; test accuracy 
 10,000 test images.
 
 """
-
-
-def load_records(folder: Path) -> Records:
-    """All records, in the order of their paths."""
-    return [json.loads(path.read_text()) for path in sorted(folder.rglob("*.json"))]
-
-
-def of(records: Records, study: str, dataset: str | None = None) -> dict[str, Records]:
-    """The records of a study (and data set) by method."""
-    found: dict[str, Records] = defaultdict(list)
-    for record in records:
-        if record["study"] == study and dataset in (None, record["dataset"]):
-            found[record["method"]].append(record)
-    return dict(found)
-
-
-def spread(records: Iterable[dict], name: str, scale: float = 100, digits: int = 2) -> str:
-    """Mean ± standard deviation of a measure, or a dash."""
-    values = [scale * r[name] for r in records if r.get(name) is not None]
-    if not values:
-        return "–"
-    std = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
-    return f"{np.mean(values):.{digits}f}{std}"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
-def datasets_of(records: Records, study: str) -> list[str]:
-    """The data sets of a study, in order of appearance."""
-    return list(dict.fromkeys(r["dataset"] for r in records if r["study"] == study))
 
 
 def ordered(methods: dict[str, Records]) -> list[tuple[str, Records]]:
@@ -312,6 +276,7 @@ SECTIONS: tuple[Callable[[Records], str], ...] = (
     main_section,
     paired_section,
     geometry_section,
+    stability.section,
     others_section,
     comparison(
         "schedules",
@@ -362,6 +327,7 @@ def page(records: Records) -> str:
 def main() -> None:
     """Write the page, and the table of the README."""
     records = load_records(RESULTS / "records")
+    stability.draw(records)
     atomic.write_bytes(RESULTS / "README.md", page(records).encode())
     readme = Path("README.md")
     before, rest = readme.read_text(encoding="utf-8").split("<!-- beyond -->\n")

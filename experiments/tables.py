@@ -1,0 +1,47 @@
+"""Records as rows: choosing them, means and spreads, Markdown."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Records = list[dict[str, Any]]
+
+
+def load_records(folder: Path) -> Records:
+    """All records, in the order of their paths."""
+    return [json.loads(path.read_text()) for path in sorted(folder.rglob("*.json"))]
+
+
+def of(records: Records, study: str, dataset: str | None = None) -> dict[str, Records]:
+    """The records of a study (and data set) by method."""
+    found: dict[str, Records] = defaultdict(list)
+    for record in records:
+        if record["study"] == study and dataset in (None, record["dataset"]):
+            found[record["method"]].append(record)
+    return dict(found)
+
+
+def spread(records: Iterable[dict], name: str, scale: float = 100, digits: int = 2) -> str:
+    """Mean ± standard deviation of a measure, or a dash."""
+    values = [scale * r[name] for r in records if r.get(name) is not None]
+    if not values:
+        return "–"
+    std = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{std}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def datasets_of(records: Records, study: str) -> list[str]:
+    """The data sets of a study, in order of appearance."""
+    return list(dict.fromkeys(r["dataset"] for r in records if r["study"] == study))

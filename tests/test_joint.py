@@ -12,7 +12,7 @@ from piefs import PIEFSClassifier
 from piefs.batches import Batch, Samples
 from piefs.columns import coordinates_of
 from piefs.errors import InputError
-from piefs.estimators.budget import worth_choosing
+from piefs.estimators.budget import lowest_mean, worth_choosing
 from piefs.estimators.settings import WEIGHT_DECAYS
 from piefs.joint import JointObjective, all_maps_readout, init_prefix_readouts
 from piefs.losses import Readout, cross_entropy, gram, gram_error, split_gram_error
@@ -274,6 +274,11 @@ def test_the_automatic_budget_grows_with_the_rows_within_limits():
     assert steps == [2000, 5000, 20_000]
 
 
+def test_the_automatic_batch_is_an_eighth_of_the_rows_within_limits():
+    sizes = [PIEFSClassifier().check_settings(n)["batch_size"] for n in (40, 100, 1000, 5000)]
+    assert sizes == [40, 64, 125, 256]
+
+
 def test_map_after_map_by_keyword_takes_the_settings_that_suit_it():
     settings = PIEFSClassifier(schedule="sequential").check_settings(10_000)
     assert settings["batch_size"] == 1024
@@ -334,6 +339,33 @@ def test_weight_decay_is_chosen_with_the_steps_and_an_explicit_one_is_kept(coin_
     assert explicit.config_.weight_decay == 0.3
     unsearched = PIEFSClassifier(**keywords, early_stopping=False).fit(X, y)
     assert unsearched.config_.weight_decay == WEIGHT_DECAYS[0]
+
+
+def test_callbacks_hear_of_the_trials_and_of_the_run_proper(coin_flips, capsys):
+    X, y = coin_flips
+
+    class Listener(list):
+        def begin(self, stage, n_steps):
+            self.append((stage, n_steps))
+
+        def __call__(self, state):
+            self.append(state.step)
+
+    heard = Listener()
+    keywords = SMALL | {"steps_per_component": 220, "callbacks": [heard], "verbose": 1}
+    model = PIEFSClassifier(**keywords).fit(X, y)
+    stages = [entry for entry in heard if isinstance(entry, tuple)]
+    n_trials = len(WEIGHT_DECAYS) * 4  # 60 rows set aside tell little: four cuts
+    trials = [(f"trial {i} of {n_trials}", 220) for i in range(1, n_trials + 1)]
+    assert stages == [*trials, ("all rows", model.n_iter_)]
+    assert isinstance(heard[1], int)
+    assert "trial 12 of 12: at most 220 steps" in capsys.readouterr().out
+
+
+def test_the_step_of_the_lowest_mean_loss_is_one_that_all_trials_reached():
+    curves = [{50: 1.0, 100: 0.4, 150: 0.1}, {50: 0.5, 100: 0.9}]
+    assert lowest_mean(curves) == (pytest.approx(0.65), 100)
+    assert lowest_mean(curves[:1]) == (0.1, 150)
 
 
 def test_many_rows_very_few_rows_and_small_budgets_are_not_searched():

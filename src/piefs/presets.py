@@ -39,7 +39,7 @@ PAPER: dict[str, Any] = {
 DEFAULT: dict[str, Any] = PAPER | {
     "schedule": "nested",
     "steps_per_component": "auto",
-    "batch_size": 256,
+    "batch_size": "auto",
     "activation": "auto",
     "gram": "population",
     "learning_rate": 4e-3,

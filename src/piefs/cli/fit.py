@@ -124,7 +124,7 @@ def _document(
 
 
 def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
-    if keywords.get("batch_size"):
+    if isinstance(keywords.get("batch_size"), int):
         keywords["batch_size"] = min(keywords["batch_size"], len(data.train))
     given = {name: keywords[name] for name in PAPER if name in keywords}
     settings = resolve_settings(
@@ -153,17 +153,29 @@ def _progress(console: Console, config: TrainConfig) -> Iterator[Callback]:
         disable=not console.is_terminal,
     )
     with bar:
-        task = bar.add_task("compiling", total=config.total_steps, note="")
+        yield _Bar(bar, config)
 
-        def update(state: TrainState) -> None:
-            bar.update(
-                task,
-                completed=len(state.steps) * config.steps_per_component + state.step,
-                description=_stage(state, config),
-                note=_validation_note(state),
-            )
 
-        yield update
+class _Bar:
+    """The callback behind a progress bar; trials for the number of steps fill it one by one."""
+
+    def __init__(self, bar: Progress, config: TrainConfig) -> None:
+        self.bar, self.config, self.purpose = bar, config, ""
+        self.task = bar.add_task("compiling", total=config.total_steps, note="")
+
+    def begin(self, purpose: str, n_steps: int) -> None:
+        """Start anew, for this purpose."""
+        self.purpose = f"{purpose}, "
+        self.bar.reset(self.task, total=n_steps)
+
+    def __call__(self, state: TrainState) -> None:
+        """Move to where the state is."""
+        self.bar.update(
+            self.task,
+            completed=len(state.steps) * self.config.steps_per_component + state.step,
+            description=self.purpose + _stage(state, self.config),
+            note=_validation_note(state),
+        )
 
 
 def _stage(state: TrainState, config: TrainConfig) -> str:

@@ -27,7 +27,7 @@ from piefs.columns import coordinates_of, dirichlet_matrix
 from piefs.errors import InputError
 from piefs.estimators.budget import choose_budget, strata_of, worth_choosing
 from piefs.estimators.crossfit import check_folds, cross_fitted
-from piefs.estimators.progress import ProgressPrinter
+from piefs.estimators.progress import ProgressPrinter, announce
 from piefs.estimators.settings import (
     activation_for,
     decays_for,
@@ -65,7 +65,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         schedule: str | None = None,
         metric: str | MetricFactory | None = None,
         steps_per_component: int | Literal["auto"] | None = None,
-        batch_size: int | None = None,
+        batch_size: int | str | None = None,
         learning_rate: float | None = None,
         optimizer: str | None = None,
         weight_decay: float | str | None = None,
@@ -159,7 +159,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         supervised = targets is not None
         self.seed_ = self._seed()
         settings = self.check_settings(len(X), supervised=supervised)
-        if self.batch_size is not None and self.batch_size > len(X):
+        if self.batch_size not in (None, "auto") and int(self.batch_size) > len(X):
             warnings.warn(
                 f"batch_size={self.batch_size} is clipped to the {len(X)} rows there are",
                 stacklevel=3,
@@ -214,6 +214,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
                     weight_decay=decay,
                     patience=None,
                 )
+                announce(callbacks, "all rows", steps)
             self.settings_ = described(settings)
             state = initial_state(trained_on, self.config_, n_outputs, warm)
             for callback in callbacks:

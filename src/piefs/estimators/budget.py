@@ -7,6 +7,7 @@ best decay and as many steps, its rate falling to zero over just these.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -14,11 +15,13 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from piefs.batches import Samples
+from piefs.estimators.progress import announce
 from piefs.history import Validation
 from piefs.objective import ReadoutLoss
 from piefs.train import Callback, TrainConfig, WarmStart, train
 
 FEWEST_STEPS = 100
+ENOUGH_HELD_OUT, MOST_CUTS = 200, 4
 FEWEST_ROWS, MOST_ROWS = 100, 10_000
 """Where the number of steps is chosen by default: with fewer rows the ones set aside would tell
 nothing, and with more there is little to learn by heart in the passes over them."""
@@ -45,30 +48,47 @@ def choose_budget(
     """The steps after which the loss on validation rows was lowest, and the weight decay it had.
 
     There are at most as many steps as the config has. Without validation rows, a `fraction` of the
-    labelled rows is set aside for them.
+    labelled rows is set aside for them, more than once where that is few rows.
     """
-    kept = samples
-    if validation is None:
-        rows, held = hold_out(samples, fraction, config.seed)
-        kept, apart = samples.take(rows), samples.take(held)
-        validation = Validation(apart, scorer(apart.targets))
-    config = replace(config, batch_size=min(config.batch_size, len(kept)))
-    tried = []
-    for decay in decays:
+    cuts = [(samples, validation)] if validation else _cuts(samples, fraction, config.seed, scorer)
+    trials = [(decay, kept, held) for decay in decays for kept, held in cuts]
+    curves = defaultdict(list)
+    for i, (decay, kept, held) in enumerate(trials, 1):
+        announce(callbacks, f"trial {i} of {len(trials)}", config.steps_per_component)
+        size = min(config.batch_size, len(kept))
         trial = train(
             kept,
-            replace(config, weight_decay=decay),
+            replace(config, weight_decay=decay, batch_size=size),
             n_outputs=n_outputs,
             readout_loss=readout_loss,
-            validation=validation,
+            validation=held,
             warm_start=warm_start,
             callbacks=callbacks,
         )
-        best = min(trial.history, key=lambda row: row["validation_loss"])
-        tried.append((best["validation_loss"], best["step"], decay))
-    _, step, decay = min(tried)
-    steps = round(step * len(samples) / len(kept))
+        curves[decay].append({int(r["step"]): r["validation_loss"] for r in trial.history})
+    _, step, decay = min((*lowest_mean(curves[decay]), decay) for decay in decays)
+    steps = round(step * len(samples) / len(cuts[0][0]))
     return min(max(steps, FEWEST_STEPS), config.steps_per_component), decay
+
+
+def lowest_mean(curves: Sequence[dict[int, float]]) -> tuple[float, int]:
+    """The lowest mean over curves of a loss by steps, and its step; all must have come that far."""
+    common = set.intersection(*(set(curve) for curve in curves))
+    return min((float(np.mean([curve[step] for curve in curves])), step) for step in common)
+
+
+def _cuts(
+    samples: Samples, fraction: float, seed: int, scorer: Callable
+) -> list[tuple[Samples, Validation]]:
+    """Rows to train on and rows set aside, as often as it takes for the latter to tell enough."""
+    cuts = []
+    n_held_out = 0
+    while n_held_out < ENOUGH_HELD_OUT and len(cuts) < MOST_CUTS:
+        rows, held = hold_out(samples, fraction, seed + len(cuts))
+        apart = samples.take(held)
+        cuts.append((samples.take(rows), Validation(apart, scorer(apart.targets))))
+        n_held_out += len(held)
+    return cuts
 
 
 def hold_out(samples: Samples, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -23,8 +23,9 @@ PARAMETERS = """
     steps_per_component : int or "auto"
         Steps that each map takes, in its turn or together with the others. "auto" means 16 passes
         over the rows, but at least 2,000 and at most 20,000 steps.
-    batch_size, learning_rate, optimizer : int, float, str
-        Rows a step (clipped to the data), peak rate, and "adam" or "sgd".
+    batch_size, learning_rate, optimizer : int or "auto", float, str
+        Rows a step (clipped to the data; "auto" is an eighth of the rows, but 64 to 256), peak
+        rate, and "adam" or "sgd".
     weight_decay, warmup : float or "auto", float
         Decoupled decay of the weight matrices; share of the steps in which the rate climbs. "auto"
         is 0.3, and where the number of steps is chosen on validation rows, the best of 0.3, 3, 10.
@@ -71,7 +72,8 @@ PARAMETERS = """
     verbose : int
         0 is silent, 1 prints a line for each map, 2 one for each interval.
     callbacks : sequence of callable
-        Called with the `TrainState` between chunks of steps.
+        Called with the `TrainState` between chunks of steps. Where one has a method
+        `begin(stage, n_steps)`, it hears before which steps come: trials, or all rows.
     log_every : int
         Steps between two rows of the history.
     dtype : {"float32", "float64"}

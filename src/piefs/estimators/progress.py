@@ -1,6 +1,16 @@
-"""What `verbose` prints."""
+"""What `verbose` prints, and how callbacks hear what a run is at."""
 
-from piefs.train import TrainConfig, TrainState
+from collections.abc import Iterable
+
+from piefs.train import Callback, TrainConfig, TrainState
+
+
+def announce(callbacks: Iterable[Callback], stage: str, n_steps: int) -> None:
+    """Tell the callbacks that have a method `begin` what at most `n_steps` steps are now for."""
+    for callback in callbacks:
+        begin = getattr(callback, "begin", None)
+        if begin is not None:
+            begin(stage, n_steps)
 
 
 class ProgressPrinter:
@@ -8,6 +18,11 @@ class ProgressPrinter:
 
     def __init__(self, config: TrainConfig, verbose: int) -> None:
         self.config, self.verbose = config, verbose
+        self.n_rows = 0
+
+    def begin(self, stage: str, n_steps: int) -> None:
+        """Print what the next steps are for."""
+        print(f"{stage}: at most {n_steps:,} steps", flush=True)
         self.n_rows = 0
 
     def __call__(self, state: TrainState) -> None:

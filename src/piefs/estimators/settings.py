@@ -53,6 +53,9 @@ BELONGS_TO: dict[str, tuple[str, ...]] = {
 PASSES, FEWEST_STEPS, MOST_STEPS = 16, 2000, 20_000
 """The rule for steps_per_component="auto": passes over the rows, within limits."""
 
+BATCHES_A_PASS, SMALL_BATCH, LARGE_BATCH = 8, 64, 256
+"""The rule for batch_size="auto": an eighth of the rows, within limits."""
+
 FEW_FEATURES = 64
 
 WEIGHT_DECAYS = (0.3, 3.0, 10.0)
@@ -78,6 +81,8 @@ def resolve_settings(
     if settings["schedule"] == "spectral":  # a graph has as many eigenmaps as points, less one
         settings["n_components"] = min(settings["n_components"], n_rows - 2)
         n_rows = min(n_rows, settings["graph_rows"])
+    if settings["batch_size"] == "auto":
+        settings["batch_size"] = min(max(n_rows // BATCHES_A_PASS, SMALL_BATCH), LARGE_BATCH)
     settings["batch_size"] = min(settings["batch_size"], n_rows)
     if settings["steps_per_component"] == "auto":
         wanted = round(PASSES * n_rows / settings["batch_size"])
@@ -128,7 +133,7 @@ def check(settings: dict[str, Any]) -> None:
     """Refuse what cannot be trained, saying what would be accepted."""
     for name in COUNTS:
         value = settings[name]
-        if name == "steps_per_component" and value == "auto":
+        if name in ("steps_per_component", "batch_size") and value == "auto":
             continue
         if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
             raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
@@ -192,7 +197,7 @@ def train_config(
         steps_per_component=int(settings["steps_per_component"]),
         batch_size=int(settings["batch_size"]),
         learning_rate=float(settings["learning_rate"]),
-        weight_decay=float(settings["weight_decay"]),
+        weight_decay=decays_for(settings["weight_decay"])[0],
         optimizer=Optimizer(settings["optimizer"], float(settings["warmup"])),
         hidden=tuple(map(int, settings["hidden"])),
         activation=settings["activation"],

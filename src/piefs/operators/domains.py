@@ -232,12 +232,19 @@ class Radial(Domain):
         return equally_weighted(radius * _directions(u[:, :-1]))
 
     def quadrature(self, n_points: int) -> Points | None:
-        """In the plane: Gauss–Laguerre in r, equal angles."""
+        """In the plane: Gauss–Legendre in t with r = scale · 4t²/(1 − t), equal angles.
+
+        Radii are dense at the origin and smooth at infinity, whatever the scales of the functions.
+        """
         if self.dimension != 2:
             return None
-        n_radii = int(np.clip(n_points**0.5, 2, 120))  # beyond, Laguerre weights underflow
-        radius, weight = np.polynomial.laguerre.laggauss(n_radii)
-        return Points(*_polar(self.scale * radius, weight, max(8, min(n_points // n_radii, 128))))
+        n_radii = max(2, int(n_points**0.5))
+        nodes, weight = np.polynomial.legendre.leggauss(n_radii)
+        t = (nodes + 1) / 2
+        r, slope = 4 * t**2 / (1 - t), 4 * t * (2 - t) / (1 - t) ** 2
+        near = r < 60  # beyond, the measure is gone
+        r, weight = r[near], (weight / 2 * slope * np.exp(-r))[near]
+        return Points(*_polar(self.scale * r, weight / weight.sum(), max(8, n_points // n_radii)))
 
     def density(self, x: Array) -> Array:
         """r^{1−d} exp(−r/scale)."""

@@ -127,14 +127,14 @@ def _ornstein_uhlenbeck(dimension: int, n_eigenpairs: int, **settings: Any) -> K
 
 
 def _oscillator(dimension: int, n_eigenpairs: int, **settings: Any) -> Known:
-    """The envelope is wider than any of the states wanted: their shape is still to be learned."""
+    """The envelope exp(−x²/3) is wider than the ground state's exp(−x²/2), which must be learned."""
     spectrum = exact.oscillator(dimension)
     problem = EigenProblem(
-        Gaussian(dimension),
+        Gaussian(dimension, 0.75**0.5),
         density=lebesgue,
         metric=0.5**0.5,
         potential=lambda x: 0.5 * jnp.sum(x**2, axis=-1),
-        envelope=lambda x: jnp.exp(-jnp.sum(x**2, axis=-1) / 4),
+        envelope=lambda x: jnp.exp(-jnp.sum(x**2, axis=-1) / 3),
         exact=spectrum.values,
         modes=spectrum.modes,
         description=f"−½Δ + ½|x|² on ℝ^{dimension}",
@@ -153,7 +153,7 @@ def _radius(x: Array) -> Array:
 def _hydrogen() -> Known:
     def embedding(x: Array) -> Array:
         r = _radius(x)[:, None]
-        return jnp.concatenate([x / (1 + r / 4), jnp.log1p(r)], axis=1)  # with r comes the cusp
+        return jnp.concatenate([x / (4 + r), jnp.log1p(r) / 2], axis=1)  # with r comes the cusp
 
     problem = EigenProblem(
         Radial(2, REACH),
@@ -164,7 +164,7 @@ def _hydrogen() -> Known:
         exact=exact.hydrogen_values,
         description="−Δ − 1/r in the plane",
     )
-    return Known(problem, 9, {"n_points": 120 * 64})
+    return Known(problem, 9, {"n_points": 100**2})
 
 
 # --- against a reference -----------------------------------------------------------------------

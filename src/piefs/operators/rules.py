@@ -8,9 +8,7 @@ MOST = {"legendre": 200, "hermite": 120}
 """Nodes a coordinate beyond which a rule gains nothing (or its weights underflow)."""
 
 
-def tensor_rule(
-    family: str, n_points: int, dimension: int
-) -> tuple[np.ndarray, np.ndarray] | None:
+def tensor_rule(family: str, n_points: int, dimension: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Nodes (n, d) and weights (n,) that sum to one, n ≤ `n_points`; None where that is too few.
 
     `legendre` integrates over [−1, 1]ᵈ with the uniform measure, `hermite` over ℝᵈ with N(0, I).

@@ -16,8 +16,8 @@ from piefs.errors import InputError
 from piefs.io.models import ModelFileError, flatten, read_model, unflatten, write_model
 from piefs.maps import ScalarMap
 from piefs.networks import MLP
-from piefs.operators.finish import blocks
 from piefs.operators.domains import equally_weighted
+from piefs.operators.finish import blocks
 from piefs.operators.problems import EigenProblem
 from piefs.operators.spectra import clusters, relative_errors
 from piefs.operators.trial import n_units, units, with_gradients
@@ -59,9 +59,7 @@ class EigenSolution:
     def _evaluate(self, function: Any, x: np.ndarray) -> np.ndarray:
         x = np.asarray(x, float)
         if x.ndim != 2 or x.shape[1] != self.problem.dimension:
-            raise InputError(
-                f"points must have shape (n, {self.problem.dimension}), not {x.shape}"
-            )
+            raise InputError(f"points must have shape (n, {self.problem.dimension}), not {x.shape}")
         if not len(x):
             return np.zeros((0, len(self), *x.shape[1:])[: 2 if function is _values else 3])
         width = n_units(self.maps) * (1 + self.problem.dimension)
@@ -101,7 +99,9 @@ class EigenSolution:
             "gram_residual": float(np.linalg.norm(self.gram - np.eye(len(self)))),
             "points": self.points,
             "seconds": self.seconds,
-            "settings": {k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()},
+            "settings": {
+                k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()
+            },
         }
 
     # --- files ---------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -155,10 +156,23 @@ class EigenSolver:
     def _fresh(self, problem: EigenProblem) -> ScalarMap:
         keys = jax.random.split(jax.random.key(self.random_state), self._n_maps)
         n_inputs = problem.inputs(jnp.asarray(problem.domain.sobol(0)(1).x)).shape[1]
-        return stack([self._map(key, n_inputs) for key in keys])
+        steepest = max(1.0, 0.5 * self.n_eigenpairs ** (1 / problem.dimension))
+        gains = np.geomspace(1, steepest, self._n_maps)
+        return stack(
+            [self._map(key, gain, n_inputs) for key, gain in zip(keys, gains, strict=True)]
+        )
 
-    def _map(self, key: Array, n_inputs: int) -> ScalarMap:
-        return init_map(key, n_inputs, self.hidden, self.activation)
+    def _map(self, key: Array, gain: float, n_inputs: int) -> ScalarMap:
+        """A fresh map whose first layer is `gain` times as steep as usual.
+
+        k modes in d dimensions swing about k^(1/d) times along each: gains range up to half that.
+        """
+        phi = init_map(key, n_inputs, self.hidden, self.activation)
+        return eqx.tree_at(
+            lambda phi: (phi.net.weights[0], phi.net.biases[0]),
+            phi,
+            (gain * phi.net.weights[0], gain * phi.net.biases[0]),
+        )
 
     def _stream(self, problem: EigenProblem, seed: int) -> Callable[[int], Points]:
         domain = problem.domain

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import scipy.linalg
 
@@ -22,7 +24,7 @@ def clusters(values: np.ndarray, tolerance: float = 1e-2) -> list[slice]:
     size = np.maximum(np.abs(values[1:]), 1e-3 * np.abs(values).max(initial=0.0))
     breaks = np.flatnonzero(np.diff(values) > tolerance * size) + 1
     edges = [0, *breaks.tolist(), len(values)]
-    return [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    return [slice(a, b) for a, b in pairwise(edges)]
 
 
 def orthonormal(values: np.ndarray, weight: np.ndarray) -> np.ndarray:

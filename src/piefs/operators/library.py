@@ -127,7 +127,7 @@ def _ornstein_uhlenbeck(dimension: int, n_eigenpairs: int, **settings: Any) -> K
 
 
 def _oscillator(dimension: int, n_eigenpairs: int, **settings: Any) -> Known:
-    """The envelope exp(−x²/3) is wider than the ground state's exp(−x²/2), which must be learned."""
+    """The envelope exp(−x²/3) is wider than the ground state's exp(−x²/2), still to be learned."""
     spectrum = exact.oscillator(dimension)
     problem = EigenProblem(
         Gaussian(dimension, 0.75**0.5),

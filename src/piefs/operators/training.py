@@ -44,8 +44,8 @@ class Budget(NamedTuple):
 class Columns(NamedTuple):
     """Functions on points: values (n, K) and gradients (n, K, d)."""
 
-    value: Array
-    gradient: Array
+    value: Array | np.ndarray
+    gradient: Array | np.ndarray
 
 
 def ritz_sum(dirichlet: Array, gram: Array) -> Array:

@@ -37,7 +37,7 @@ def modes(solution: EigenSolution) -> Figure:
     if solution.problem.dimension == 1:
         return _curves(solution)
     n = min(len(solution), MOST_MODES)
-    n_columns = n if n <= 4 else max(c for c in (3, 4, 5) if c == 5 or -(-n // c) * c - n < 2)
+    n_columns = n if n <= 4 else min((5, 4, 3), key=lambda c: -n % c)  # the fewest gaps
     n_rows = -(-n // n_columns)
     is_sphere = isinstance(solution.problem.domain, Sphere) and solution.problem.dimension == 3
     surface, mask, extent = (_globe if is_sphere else _plane)(solution)
@@ -140,9 +140,7 @@ def _curves(solution: EigenSolution) -> Figure:
     low, high = solution.problem.domain.bounds()
     x = np.linspace(low[0], high[0], N_LINE)
     values = solution(x[:, None])[:, :MOST_MODES]
-    figure, ax = plt.subplots(
-        figsize=(5.6, 0.55 * values.shape[1] + 1.2), layout="constrained"
-    )
+    figure, ax = plt.subplots(figsize=(5.6, 0.55 * values.shape[1] + 1.2), layout="constrained")
     for j, column in enumerate(values.T):
         color = CLASS_COLORS[j % len(CLASS_COLORS)]
         sign = np.sign(column[np.abs(column) > 0.05 * np.abs(column).max()][0])
@@ -160,7 +158,8 @@ def training(solution: EigenSolution) -> Figure:
     """The sum of Ritz values while training, beside the exact sum where it is known."""
     figure, ax = plt.subplots(figsize=(5.6, 3.0), layout="constrained")
     steps, loss = ([row[name] for row in solution.history] for name in ("step", "loss"))
-    ax.plot(steps, loss, color=CLASS_COLORS[0], label="trained maps, fresh points")
+    marker = "o" if len(steps) < 4 else ""
+    ax.plot(steps, loss, marker=marker, color=CLASS_COLORS[0], label="trained maps, fresh points")
     exact: Callable[[int], np.ndarray] | None = solution.problem.exact
     if exact is not None and solution.settings["training"] == "joint":
         n_maps = solution.maps.net.weights[0].shape[0]

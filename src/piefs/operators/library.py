@@ -212,23 +212,24 @@ def _variable_metric() -> Known:
 
 
 PLANE = {"n_points": 2500}
+LONGER = {"n_steps": 512}
 PROBLEMS: dict[str, Callable[[], Known]] = {
     "interval": lambda: _box("dirichlet", 1, n_points=200),
     "dirichlet-square": lambda: _box("dirichlet", 2, **PLANE),
     "neumann-square": lambda: _box("natural", 2, **PLANE),
     "torus": lambda: _box("periodic", 2, 13, **PLANE),
-    "dirichlet-box-5d": lambda: _box("dirichlet", 5, 6, n_points=10**5, n_maps=12),
-    "dirichlet-box-10d": lambda: _box("dirichlet", 10, 11, n_points=2**17),
+    "dirichlet-box-5d": lambda: _box("dirichlet", 5, 6, n_points=10**5, n_maps=12, **LONGER),
+    "dirichlet-box-10d": lambda: _box("dirichlet", 10, 11, n_points=2**17, **LONGER),
     "disk": _disk,
     "sphere": _sphere,
     "ou-1d": lambda: _ornstein_uhlenbeck(1, 6, n_points=100),
     "ou-2d": lambda: _ornstein_uhlenbeck(2, 10, **PLANE),
-    "ou-5d": lambda: _ornstein_uhlenbeck(5, 21, hidden=(24, 24)),
-    "ou-10d": lambda: _ornstein_uhlenbeck(10, 11, n_points=2**17),
+    "ou-5d": lambda: _ornstein_uhlenbeck(5, 21, hidden=(24, 24), **LONGER),
+    "ou-10d": lambda: _ornstein_uhlenbeck(10, 11, n_points=2**17, **LONGER),
     "anisotropic": _anisotropic,
     "oscillator-1d": lambda: _oscillator(1, 6, n_points=100),
     "oscillator-2d": lambda: _oscillator(2, 10, **PLANE),
-    "oscillator-5d": lambda: _oscillator(5, 6),
+    "oscillator-5d": lambda: _oscillator(5, 6, **LONGER),
     "hydrogen-2d": _hydrogen,
     "double-well": _double_well,
     "fokker-planck": _fokker_planck,

@@ -73,7 +73,7 @@ class EigenSolver:
     hidden: tuple[int, ...] = (32, 32)
     activation: str = "tanh"
     training: str = "joint"
-    n_steps: int = 500
+    n_steps: int = 256
     batch_size: int = 1024
     learning_rate: float = 3e-3
     points: str = "auto"

@@ -1,4 +1,4 @@
-"""Eigenvalue problems of known spectrum: errors, angles and seconds; finite elements beside them."""
+"""Problems of known spectrum: errors, angles and seconds, with finite elements beside them."""
 
 from __future__ import annotations
 

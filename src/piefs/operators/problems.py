@@ -95,7 +95,7 @@ class EigenProblem:
             _check("distance", self.domain.distance(x), (n,))
         if self.embedding is not None:
             embedded = jnp.asarray(self.embedding(x))
-            _check("embedding", embedded, (n, *embedded.shape[1:2]))
+            _check("embedding", embedded, (n, embedded.shape[-1]))
         _check("metric", transformed(self.operator_metric, x, jnp.ones((n, 1, d))), (n, 1, d))
         if self.density is not None:
             if isinstance(self.domain, PointCloud):

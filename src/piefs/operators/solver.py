@@ -197,22 +197,19 @@ class EigenSolver:
         }
         pairs = finish.solve(finish.average(parts), self.n_eigenpairs, **options)
         if is_rule:
-            error_bars = self._rule_error(problem, maps, pairs)
+            error_bars, gram = self._seen_by_a_poorer_rule(problem, maps, pairs)
         else:
             error_bars = finish.jackknife(parts, self.n_eigenpairs, **options)
+            gram = pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
         tell(Progress("residuals", len(sets) + 1, len(sets) + 2))
-        check = self._stream(problem, self.random_state + 2)(N_RESIDUAL_POINTS)
-        if isinstance(problem.domain, PointCloud):  # its density has no formula to differentiate
-            residual = np.full(len(pairs.values), np.nan)
-        else:
-            residual = residuals(problem, maps, pairs.coefficients, pairs.values, check)
+        residual = self._residuals(problem, maps, pairs)
         tell(Progress("residuals", len(sets) + 2, len(sets) + 2))
         return {
             "coefficients": pairs.coefficients,
             "eigenvalues": pairs.values,
             "error_bars": error_bars,
             "residuals": residual,
-            "gram": finish.projected(problem, maps, pairs.coefficients, sets[0]).gram,
+            "gram": gram,
             "points": "quadrature" if is_rule else ("sample" if rule else self._kind),
         }
 
@@ -235,15 +232,19 @@ class EigenSolver:
         seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
         return [self._stream(problem, int(seed))(n_each) for seed in seeds]
 
-    def _rule_error(
+    def _seen_by_a_poorer_rule(
         self, problem: EigenProblem, maps: ScalarMap, pairs: finish.Pairs
-    ) -> np.ndarray:
-        """How far a poorer rule is from the eigenvalues of the same functions."""
-        coarser = problem.domain.coarser(self.n_points)
-        if coarser is None:
-            return np.full(len(pairs.values), np.nan)
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How far the eigenvalues of the same functions are then, and their Gram matrix."""
+        coarser = problem.domain.coarser(self.n_points) or self._stream(problem, 0)(self.n_points)
         matrices = finish.projected(problem, maps, pairs.coefficients, coarser)
-        return np.abs(finish.rayleigh_quotients(matrices) - pairs.values)
+        return np.abs(finish.rayleigh_quotients(matrices) - pairs.values), matrices.gram
+
+    def _residuals(self, problem: EigenProblem, maps: ScalarMap, pairs: finish.Pairs) -> np.ndarray:
+        if isinstance(problem.domain, PointCloud):  # its density has no formula to differentiate
+            return np.full(len(pairs.values), np.nan)
+        check = self._stream(problem, self.random_state + 2)(N_RESIDUAL_POINTS)
+        return residuals(problem, maps, pairs.coefficients, pairs.values, check)
 
 
 def _choose(name: str, given: str, known: Any) -> None:

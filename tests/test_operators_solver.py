@@ -78,7 +78,7 @@ def test_training_lowers_the_sum_of_ritz_values_towards_the_exact_one():
 def test_sequential_training_deflates_past_thirty_modes():
     problem = known("interval").problem
     solution = EigenSolver(
-        32, training="sequential", n_steps=32, batch_size=256, hidden=(16, 16), n_points=200
+        32, training="sequential", n_steps=32, batch_size=128, hidden=(8, 8), n_points=200
     ).solve(problem)
     assert len(solution.history) == 33
     losses = np.array([row["loss"] for row in solution.history])
@@ -258,7 +258,7 @@ def test_a_callback_hears_of_training_and_the_ritz_step(string):
     EigenSolver(
         2, n_maps=2, hidden=(8,), n_steps=32, batch_size=64, n_points=100, random_state=1
     ).solve(string, heard.append)
-    assert [p.stage for p in heard][0] == "training"
+    assert heard[0].stage == "training"
     assert heard[1].loss > 0
     assert heard[-1].done == heard[-1].total
 

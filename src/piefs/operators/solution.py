@@ -30,7 +30,7 @@ class EigenSolution:
     `error_bars` is the integration error of the eigenvalues, `residuals` are ‖Lφ − λφ‖/‖φ‖ (NaN
     for a point cloud), `gram` is ∫φ_iφ_j p as other points see it than those of the Ritz step (a
     poorer rule, or a part of the sample), and `history` has the loss while training. The functions
-    are combinations, by `coefficients` (m, k), of the factor and of all last hidden units of `maps`.
+    are combinations, by `coefficients` (m, k), of the factor and all last hidden units of `maps`.
     """
 
     problem: EigenProblem

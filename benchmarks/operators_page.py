@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import numpy as np
+
 from benchmarks.report import RESULTS, ROOT, machine, table
 
 PAGE = ROOT / "docs/operators-accuracy.md"
@@ -88,17 +89,18 @@ def elements(found: dict[str, Any]) -> str:
 def page(found: dict[str, Any]) -> str:
     """The whole page."""
     per_side = np.pi / (12 * TARGET) ** 0.5  # π²h²/12 = TARGET
+    busy = round(100 * found["machine"]["busy_before"])
     return f"""# Accuracy of the eigensolver
 
-Measured by `python -m benchmarks operators` (one run, seed {found["seed"]}, the library's settings, compilation
-included), which writes `benchmarks/results/operators.json` and, from it, this page.
-{round(100 * found["machine"]["busy_before"])} % of the machine's time was taken by other work when the run began, so wall seconds are
-upper bounds; CPU seconds are the process's own.
+Measured by `python -m benchmarks operators` (one run, seed {found["seed"]}, the library's settings,
+compilation included), which writes `benchmarks/results/operators.json`; this page is made from it
+by `python -m benchmarks.operators_page`. When the run began, {busy} % of the machine's time was
+taken by other work, so that wall seconds are upper bounds; CPU seconds are the process's own.
 
 Machine: {machine(found)}
 
-Errors are relative, absolute where λ = 0. The angle is the largest principal angle (radians) between a found eigenspace and the exact one,
-over the eigenspaces that were asked for whole.
+Errors are relative, absolute where λ = 0. The angle is the largest principal angle, in radians,
+between a found eigenspace and the exact one, over the eigenspaces that were asked for whole.
 
 {ours(found)}
 
@@ -106,11 +108,11 @@ over the eigenspaces that were asked for whole.
 
 {published(found)}
 
-The square and the 5-D box: relative errors as reported in the STNet paper (arXiv:2510.23986), which ran all three methods on a GPU.
-Hydrogen: NeuralSVD's own paper (ICML 2024, openreview qESG5HaaoJ), on a GPU with sampled points. Settings differ: theirs train
-networks by stochastic steps alone, ours takes a Ritz step over all hidden units with quadrature. Oscillators are published on truncated
-boxes, which is another problem than ours on ℝᵈ, so they are not set side by side; SpIN is left out because we
-know of no figures of it on these problems.
+The square and the 5-D box: relative errors as reported in the STNet paper (arXiv:2510.23986; hours
+on a GPU in 5-D). Hydrogen: as reported for NeuralSVD (ICML 2024, openreview qESG5HaaoJ). Settings
+differ: theirs train networks by stochastic steps alone, ours takes a Ritz step over all hidden
+units, with quadrature. Oscillators are published on truncated boxes, another problem than ours on
+ℝᵈ, so they are not set side by side; of SpIN we have no figures on these problems to quote.
 
 ## What training adds
 
@@ -118,8 +120,9 @@ The same Ritz step over units as they were initialised:
 
 {untrained(found)}
 
-On smooth problems the Ritz step does most of the work, random units being a good basis already; training pays where many modes must be
-carried by few units in many dimensions (`ou-5d`), and costs most of the time. With `n_steps=0` it is left out.
+On smooth problems the Ritz step does most of the work, random units being a good basis already;
+training pays where few units must carry many modes in many dimensions (`ou-5d`), and it takes
+a good part of the time. With `n_steps=0` it is left out.
 
 ## Beside finite elements
 
@@ -127,9 +130,10 @@ carried by few units in many dimensions (`ou-5d`), and costs most of the time. W
 
 {elements(found)}
 
-In one to three dimensions finite elements win: they are at least as fast at everyday accuracy, go around corners, and come with a
-theory. Their error at λ₁ is π²h²/12, so that {TARGET:g} in five dimensions would take about {per_side**5 / 1e9:.0f} billion
-unknowns in a matrix with 243 entries a row; there, and beyond, functions without a mesh are the way.
+In one to three dimensions finite elements win: at everyday accuracy they are faster, they go around
+corners, and they come with a theory. Their error at λ₁ is π²h²/12, so that {TARGET:g} in five
+dimensions would take about {per_side**5 / 1e9:.0f} billion unknowns, in a matrix with 243 entries a
+row; there, and beyond, functions without a mesh are the way.
 """
 
 

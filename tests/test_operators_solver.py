@@ -34,7 +34,7 @@ def solve(name, **settings):
     [
         ("interval", 1e-4, {"n_maps": 8}),
         ("neumann-square", 1e-3, {}),
-        ("torus", 1e-4, {"n_points": 1600}),
+        ("torus", 1e-3, {"n_points": 1600}),
         ("disk", 1e-3, {"n_points": 2500}),
         ("anisotropic", 1e-3, {"n_points": 2500}),
         ("sphere", 1e-6, {"n_points": 1800}),
@@ -64,13 +64,19 @@ def test_five_dimensions_with_their_multiplicities():
     assert [part.stop - part.start for part in solution.subspaces(0.05)] == [1, 5]
 
 
+def test_ten_dimensions_from_quasi_random_points():
+    solution = solve("dirichlet-box-10d", n_eigenpairs=1, n_maps=2, hidden=(24,), n_points=2**14)
+    assert solution.points == "sobol"
+    assert solution.relative_error[0] < 3e-3
+
+
 def test_training_lowers_the_sum_of_ritz_values_towards_the_exact_one():
     settings = {"n_eigenpairs": 4, "n_maps": 4, "batch_size": 512, "n_points": 400}
     problem = known("neumann-square").problem
     solution = EigenSolver(**settings, n_steps=320, hidden=(16, 16)).solve(problem)
     exact = problem.exact(5).sum()
     losses = [row["loss"] for row in solution.history]
-    assert losses[0] > 1.2 * exact
+    assert losses[0] > 1.1 * exact
     assert losses[-1] == pytest.approx(exact, rel=0.05)
     assert [row["step"] for row in solution.history] == list(range(32, 321, 32))
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -100,8 +101,7 @@ def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
             str(j + 1),
             f"{value:.8g}" if abs(value) > 1e-9 else f"{value:.1e}",
             f"{solution.error_bars[j]:.0e}",
-            "–" if exact is None else f"{exact[j]:.8g}",
-            "–" if error is None else f"{error[j]:.1e}" + ("" if exact[j] else " (absolute)"),
+            *_truth(exact, error, j),
             f"{solution.residuals[j]:.1e}",
         )
     console.print(table)
@@ -113,3 +113,10 @@ def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
     console.print(
         f"{solution.seconds:.1f} s. Numbers, functions and figures are in [bold]{out}[/bold]."
     )
+
+
+def _truth(exact: np.ndarray | None, error: np.ndarray | None, j: int) -> tuple[str, str]:
+    """The exact value and the relative error, or dashes."""
+    if exact is None or error is None:
+        return "–", "–"
+    return f"{exact[j]:.8g}", f"{error[j]:.1e}" + ("" if exact[j] else " (absolute)")

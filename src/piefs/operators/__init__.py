@@ -10,7 +10,7 @@
 from piefs.operators.domains import Ball, Box, Domain, Ellipsoid, Gaussian, Points, Radial, Sphere
 from piefs.operators.library import PROBLEMS, Known, known
 from piefs.operators.problems import EigenProblem, lebesgue
-from piefs.operators.shapes import Implicit, PointCloud
+from piefs.operators.shapes import BumpBox, Implicit, PointCloud
 from piefs.operators.solution import EigenSolution
 from piefs.operators.solver import EigenSolver, Progress
 from piefs.operators.spectra import clusters, principal_angles, relative_errors
@@ -19,6 +19,7 @@ __all__ = [
     "PROBLEMS",
     "Ball",
     "Box",
+    "BumpBox",
     "Domain",
     "EigenProblem",
     "EigenSolution",

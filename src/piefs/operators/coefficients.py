@@ -52,7 +52,8 @@ def as_metric(given: Any, dimension: int) -> Metric:
     if isinstance(given, Metric):
         return given
     if callable(given):
-        return Field(given)
+        function: Any = given
+        return Field(function)
     matrix = np.asarray(given, float)
     if matrix.ndim == 0:
         matrix = matrix * np.eye(dimension)

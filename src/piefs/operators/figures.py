@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
@@ -105,14 +106,14 @@ def _inside(solution: EigenSolution, x: np.ndarray) -> np.ndarray:
         return _near(domain.x[:, :2], x[:, :2])
     if isinstance(domain, Box) or solution.problem.boundary != "dirichlet":
         return np.ones(len(x), bool)
-    return np.asarray(domain.distance(x)) >= 0
+    return np.asarray(domain.distance(jnp.asarray(x))) >= 0
 
 
 def _near(cloud: np.ndarray, x: np.ndarray) -> np.ndarray:
     """Grid points within a few typical spacings of the cloud."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
-    tree = cKDTree(cloud)
+    tree = KDTree(cloud)
     spacing = np.quantile(tree.query(cloud, k=min(8, len(cloud)))[0][:, -1], 0.95)
     return tree.query(x)[0] <= 1.5 * spacing
 

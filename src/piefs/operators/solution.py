@@ -152,11 +152,11 @@ KIND = "eigenproblem"
 def _network(weights: dict[str, np.ndarray], activation: str) -> MLP:
     """The stack of networks with its layers in order."""
     n_layers = len(weights) // 2
-    return MLP(
-        tuple(weights[f"maps.net.weights.{layer}"] for layer in range(n_layers)),
-        tuple(weights[f"maps.net.biases.{layer}"] for layer in range(n_layers)),
-        activation,
-    )
+    stacks: dict[str, Any] = {
+        kind: tuple(weights[f"maps.net.{kind}.{layer}"] for layer in range(n_layers))
+        for kind in ("weights", "biases")
+    }
+    return MLP(**stacks, activation=activation)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -44,8 +44,8 @@ class Budget(NamedTuple):
 class Columns(NamedTuple):
     """Functions on points: values (n, K) and gradients (n, K, d)."""
 
-    value: Array | np.ndarray
-    gradient: Array | np.ndarray
+    value: Any
+    gradient: Any
 
 
 def ritz_sum(dirichlet: Array, gram: Array) -> Array:

@@ -92,7 +92,7 @@ def page(found: dict[str, Any]) -> str:
     busy = round(100 * found["machine"]["busy_before"])
     return f"""# Accuracy of the eigensolver
 
-Measured by `python -m benchmarks operators` (one run, seed {found["seed"]}, the library's settings,
+Measured by `python -m benchmarks operators` (seed {found["seed"]}, the settings of the library,
 compilation included), which writes `benchmarks/results/operators.json`; this page is made from it
 by `python -m benchmarks.operators_page`. When the run began, {busy} % of the machine's time was
 taken by other work, so that wall seconds are upper bounds; CPU seconds are the process's own.

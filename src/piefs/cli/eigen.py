@@ -48,9 +48,8 @@ def solve_problem(
     console = Console(quiet=quiet or as_json)
     found = known(name)
     given = {key: value for key, value in options.items() if value is not None}
-    solver = EigenSolver(
-        **{"n_eigenpairs": n_eigenpairs or found.n_eigenpairs} | found.settings | given
-    )
+    settings: dict[str, Any] = found.settings | given
+    solver = EigenSolver(n_eigenpairs or found.n_eigenpairs, **settings)
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; --out must name a folder")
     console.print(f"[bold]{name}[/bold]  {escape(found.problem.description)}")

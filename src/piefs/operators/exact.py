@@ -23,7 +23,7 @@ def lowest_products(levels: Sequence[Levels], k: int) -> list[tuple[float, tuple
     def total(n: tuple[int, ...]) -> float:
         return sum(level(i) for level, i in zip(levels, n, strict=True))
 
-    start: tuple[int, ...] = (0,) * len(levels)
+    start = tuple([0] * len(levels))
     queue, seen, found = [(total(start), start)], {start}, []
     while len(found) < k:
         value, n = heapq.heappop(queue)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import jax
 import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
@@ -106,7 +107,8 @@ def _inside(solution: EigenSolution, x: np.ndarray) -> np.ndarray:
         return _near(domain.x[:, :2], x[:, :2])
     if isinstance(domain, Box) or solution.problem.boundary != "dirichlet":
         return np.ones(len(x), bool)
-    return np.asarray(domain.distance(jnp.asarray(x))) >= 0
+    with jax.enable_x64(True):
+        return np.asarray(domain.distance(jnp.asarray(x))) >= 0
 
 
 def _near(cloud: np.ndarray, x: np.ndarray) -> np.ndarray:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -73,7 +74,9 @@ def _bump_box(dimension: int, n_eigenpairs: int, **settings: Any) -> Known:
     domain = BumpBox([0.0] * dimension, [1.0] * dimension)
 
     def modes(x: np.ndarray, k: int) -> np.ndarray:
-        return spectrum.modes(x, k) / np.asarray(domain.bump(jnp.asarray(x)))[:, None]
+        with jax.enable_x64(True):
+            bump = np.asarray(domain.bump(jnp.asarray(x)))
+        return spectrum.modes(x, k) / bump[:, None]
 
     problem = EigenProblem(
         domain,

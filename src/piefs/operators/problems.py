@@ -119,8 +119,9 @@ class EigenProblem:
         """Points of q as points of p: weights times p/q."""
         if self.density is None:
             return points
-        x = jnp.asarray(points.x)
-        ratio = np.asarray(self.density(x) / self.domain.density(x))
+        with jax.enable_x64(True):
+            x = jnp.asarray(points.x)
+            ratio = np.asarray(self.density(x) / self.domain.density(x))
         return Points(points.x, points.weight * ratio)
 
     def log_density(self, x: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -37,7 +38,8 @@ class Implicit(Domain):
         self.share = share
 
     def _inside(self, x: np.ndarray) -> np.ndarray:
-        distance = np.asarray(self._distance(jnp.asarray(x)))
+        with jax.enable_x64(True):
+            distance = np.asarray(self._distance(jnp.asarray(x)))
         if distance.shape != x.shape[:1]:
             raise InputError(
                 f"distance(x) must have one value a row, shape {x.shape[:1]}, not {distance.shape}"

@@ -43,8 +43,9 @@ def modes(solution: EigenSolution) -> Figure:
     n_rows = -(-n // n_columns)
     is_sphere = isinstance(solution.problem.domain, Sphere) and solution.problem.dimension == 3
     surface, mask, extent = (_globe if is_sphere else _plane)(solution)
+    aspect = np.clip((extent[3] - extent[2]) / (extent[1] - extent[0]), 0.3, 3)
     figure, axes = plt.subplots(
-        n_rows, n_columns, figsize=(2.1 * n_columns, 2.25 * n_rows), squeeze=False,
+        n_rows, n_columns, figsize=(2.1 * n_columns, (2.0 * aspect + 0.25) * n_rows), squeeze=False,
         layout="constrained",
     )  # fmt: skip
     for ax in axes.flat:

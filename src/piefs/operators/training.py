@@ -100,6 +100,7 @@ def sequential(
     n, total = len(pool.x), n_maps(maps)
     frozen = Columns(np.zeros((n, total)), np.zeros((n, total, problem.dimension)))
     stepper, trained = _stepper(partial(_deflated, problem), budget), []
+    evaluate = jax.jit(partial(outputs, problem))
     for k, phi in enumerate(unstack(maps)):
         order = jnp.full(budget.chunk, k)
         cached = (*_batches(pool, budget), *(_cut(part, budget) for part in frozen), order)
@@ -109,7 +110,8 @@ def sequential(
 
         own = _descend(stepper, stack([phi]), lambda c=cached: c, budget, watch_map)
         trained.append(unstack(own)[0])
-        frozen = _freeze(problem, frozen, own, pool, k)
+        live = Columns(*evaluate(own, jnp.asarray(pool.x)))
+        frozen = _freeze(frozen, live, pool.weight, k, centre=problem.keeps_constants)
     return stack(trained)
 
 
@@ -132,15 +134,12 @@ def _deflated(
     return ritz_sum(mask * dirichlet, mask * gram + jnp.diag(1 - active))
 
 
-def _freeze(
-    problem: EigenProblem, frozen: Columns, phi: ScalarMap, pool: Points, k: int
-) -> Columns:
+def _freeze(frozen: Columns, live: Columns, weight: np.ndarray, k: int, *, centre: bool) -> Columns:
     """The cache with map k in it, made orthonormal to the others over the pool."""
-    live = jax.jit(partial(outputs, problem))(phi, jnp.asarray(pool.x))
     value, gradient = np.array(frozen.value), np.array(frozen.gradient)
-    value[:, k], gradient[:, k] = live[0][:, 0], live[1][:, 0]
-    weight = pool.weight / pool.weight.sum()
-    if problem.keeps_constants:
+    value[:, k], gradient[:, k] = live.value[:, 0], live.gradient[:, 0]
+    weight = weight / weight.sum()
+    if centre:
         value[:, k] -= weight @ value[:, k]
     mixing = whitening(value[:, : k + 1].T @ (weight[:, None] * value[:, : k + 1])).mixing
     value[:, k] = value[:, : k + 1] @ mixing[k]

@@ -301,12 +301,12 @@ def eigen(
     debug: Debug = False,
 ) -> None:
     """Find the lowest eigenpairs of an operator whose spectrum is known."""
+    if problem is None and not list_all:
+        raise typer.BadParameter("name a problem, or ask for the --list")
     from piefs.cli.eigen import list_problems, solve_problem
 
-    if list_all:
+    if problem is None or list_all:
         return list_problems(as_json=as_json)
-    if problem is None:
-        raise typer.BadParameter("name a problem, or ask for the --list")
     solve_problem(
         problem,
         out or Path("runs") / f"eigen-{problem}",

@@ -147,8 +147,8 @@ def test_double_well_agrees_with_finite_differences():
     np.testing.assert_allclose(solution.exact, expected, rtol=2e-5)
 
 
-def _fluxes(problem, n):
-    """−(1/p) div(p M∇) on cell centres, no flux outside; (D, mass) as sparse matrices."""
+def mesh(problem, n):
+    """Corners of n × n cells, the four corners of each cell, and the cells' sides."""
     low, high = problem.domain.bounds()
     h = (high - low) / n
     axes = [low[i] + h[i] * (np.arange(n + 1)) for i in (0, 1)]
@@ -161,7 +161,7 @@ def _fluxes(problem, n):
 
 def bilinear_elements(problem, n, k):
     """Finite elements on n × n cells with one Gauss rule of 2 × 2 points a cell."""
-    corners, cells, h = _fluxes(problem, n)
+    corners, cells, h = mesh(problem, n)
     nodes = (np.array([-1, 1]) / 3**0.5 + 1) / 2
     total = len(corners)
     dirichlet, gram = sparse.csr_matrix((total, total)), sparse.csr_matrix((total, total))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
-from math import comb
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermeval
@@ -137,8 +136,3 @@ def sphere_modes(x: np.ndarray, k: int) -> np.ndarray:
 def hydrogen_values(k: int) -> np.ndarray:
     """−Δ − 1/r in the plane: −1/(2n + 1)², 2n + 1 times each."""
     return -1 / (2 * np.floor(np.sqrt(np.arange(k))) + 1) ** 2
-
-
-def multiplicity(level: int, dimension: int) -> int:
-    """How many Hermite polynomials of one degree there are in d variables."""
-    return comb(level + dimension - 1, dimension - 1)

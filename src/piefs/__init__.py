@@ -14,17 +14,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piefs import datasets, plot
+    from piefs import datasets, operators, plot
     from piefs.compilation import keep_compiled
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.io.checkpoints import Checkpoint
     from piefs.metrics import Metric
+    from piefs.operators import EigenProblem, EigenSolver
     from piefs.rotations import Rotation
     from piefs.train import TrainState
     from piefs.weighting import LossWeights
 
 __all__ = [
     "Checkpoint",
+    "EigenProblem",
+    "EigenSolver",
     "LossWeights",
     "Metric",
     "PIEFSClassifier",
@@ -35,11 +38,14 @@ __all__ = [
     "datasets",
     "keep_compiled",
     "load",
+    "operators",
     "plot",
 ]
 
 _HOMES = {
     "Checkpoint": "io.checkpoints",
+    "EigenProblem": "operators",
+    "EigenSolver": "operators",
     "LossWeights": "weighting",
     "Metric": "metrics",
     "PIEFSClassifier": "estimators",

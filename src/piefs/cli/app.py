@@ -279,6 +279,48 @@ def reproduce(
     )
 
 
+@app.command()
+def eigen(
+    problem: Annotated[
+        str | None, typer.Argument(help="A problem of known spectrum, e.g. dirichlet-square.")
+    ] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List the problems.")] = False,
+    n_eigenpairs: Annotated[
+        int | None, typer.Option("-k", "--n-eigenpairs", help="How many eigenpairs.", min=1)
+    ] = None,
+    training: Annotated[str | None, typer.Option(help="joint or sequential.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Training steps.", min=0)] = None,
+    points: Annotated[
+        str | None, typer.Option(help="Of the Ritz step: quadrature, sobol or random.")
+    ] = None,
+    n_points: Annotated[int | None, typer.Option(help="How many of them, at most.")] = None,
+    seed: Seed = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Find the lowest eigenpairs of an operator whose spectrum is known."""
+    if problem is None and not list_all:
+        raise typer.BadParameter("name a problem, or ask for the --list")
+    from piefs.cli.eigen import list_problems, solve_problem
+
+    if problem is None or list_all:
+        return list_problems(as_json=as_json)
+    solve_problem(
+        problem,
+        out or Path("runs") / f"eigen-{problem}",
+        n_eigenpairs=n_eigenpairs,
+        quiet=quiet,
+        as_json=as_json,
+        training=training,
+        n_steps=steps,
+        points=points,
+        n_points=n_points,
+        random_state=seed,
+    )
+
+
 @data_app.command("list")
 def data_list(data_dir: DataDir = None, as_json: Json = False, debug: Debug = False) -> None:
     """The built-in data sets, and whether their files are here."""

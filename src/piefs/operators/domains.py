@@ -1,0 +1,270 @@
+"""Where an operator lives: a region with points to integrate over, drawn or chosen.
+
+A domain carries a reference measure q. `sample` draws quasi-random points from it (scrambled
+Sobol), `quadrature` gives a rule for it where one is known; both return points with weights that
+sum to one. `density` is q up to a constant, by which a problem divides when its own measure is
+another one. `distance` is positive inside and falls to zero at the boundary.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from scipy.special import gammaincinv, ndtri
+from scipy.stats import qmc
+
+from piefs.errors import InputError
+from piefs.operators.rules import tensor_rule
+
+Function = Callable[[Array], Array]
+
+
+class Points(NamedTuple):
+    """Points x (n, d) with weights (n,): E_q[f] ≈ Σ w_i f(x_i)."""
+
+    x: np.ndarray
+    weight: np.ndarray
+
+
+def equally_weighted(x: np.ndarray) -> Points:
+    """Points that count the same."""
+    return Points(x, np.full(len(x), 1 / len(x)))
+
+
+class Domain(ABC):
+    """A region of ℝᵈ (or a surface in it) with its reference measure q."""
+
+    dimension: int
+    """The number d of coordinates of a point."""
+    n_uniform: int
+    """How many uniform numbers make one point."""
+
+    def sobol(self, seed: int) -> Callable[[int], Points]:
+        """A stream of quasi-random points: each call continues where the last one ended."""
+        engine = qmc.Sobol(self.n_uniform, scramble=True, rng=np.random.default_rng(seed))
+
+        def draw(n: int) -> Points:
+            u = engine.random(2 ** (n - 1).bit_length())[:n]  # balanced in powers of two only
+            # A Sobol point may be 0 exactly, which distributions on ℝ send to infinity.
+            return self.from_uniform(np.clip(u, 2.0**-33, 1 - 2.0**-33))
+
+        return draw
+
+    def independent(self, seed: int) -> Callable[[int], Points]:
+        """A stream of independent random points."""
+        rng = np.random.default_rng(seed)
+        return lambda n: self.from_uniform(rng.random((n, self.n_uniform)))
+
+    @abstractmethod
+    def from_uniform(self, u: np.ndarray) -> Points:
+        """Points of q from points u of the unit cube."""
+
+    def quadrature(self, n_points: int) -> Points | None:
+        """A rule with at most about `n_points` points; None where none is known."""
+        return None
+
+    def coarser(self, n_points: int) -> Points | None:
+        """A different, slightly poorer rule, from which the error of the other can be judged."""
+        return self.quadrature(max(2, int(n_points * 0.75)))
+
+    def density(self, x: Array) -> Array:
+        """q(x) up to a constant, (n,)."""
+        return jnp.ones(x.shape[0], x.dtype)
+
+    def distance(self, x: Array) -> Array:
+        """Positive inside, zero on the boundary, smooth; (n,)."""
+        raise InputError(f"a {type(self).__name__} has no boundary to put a condition on")
+
+    @abstractmethod
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The corners of a box in which the pictures are drawn, and by which inputs are scaled."""
+
+
+class Box(Domain):
+    """The box ∏ [low_i, high_i] with the uniform measure."""
+
+    def __init__(self, low: Sequence[float] | np.ndarray, high: Sequence[float] | np.ndarray):
+        self.low, self.high = np.asarray(low, float), np.asarray(high, float)
+        if self.low.ndim != 1 or self.low.shape != self.high.shape or not len(self.low):
+            raise InputError("a box needs two lists of corners of one length")
+        if not np.all(self.low < self.high) or not np.all(np.isfinite(self.high - self.low)):
+            raise InputError("each lower corner of a box must lie below its upper corner")
+        self.dimension = self.n_uniform = len(self.low)
+
+    def from_uniform(self, u: np.ndarray) -> Points:
+        """low + u (high − low)."""
+        return equally_weighted(self.low + u * (self.high - self.low))
+
+    def quadrature(self, n_points: int) -> Points | None:
+        """Gauss–Legendre in each coordinate."""
+        rule = tensor_rule("legendre", n_points, self.dimension)
+        if rule is None:
+            return None
+        nodes, weight = rule
+        return Points(self.low + (nodes + 1) / 2 * (self.high - self.low), weight)
+
+    def distance(self, x: Array) -> Array:
+        """∏ 4 t(1 − t) with t the place between the faces: 1 in the middle, 0 on each face."""
+        t = (x - self.low) / (self.high - self.low)
+        return jnp.prod(4 * t * (1 - t), axis=-1)
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The box itself."""
+        return self.low, self.high
+
+
+class Ellipsoid(Domain):
+    """The image {Ly : |y| < 1} of the unit ball under `frame` L, with the uniform measure."""
+
+    def __init__(self, frame: Sequence[Sequence[float]] | np.ndarray):
+        self.frame = np.asarray(frame, float)
+        if self.frame.ndim != 2 or self.frame.shape[0] != self.frame.shape[1]:
+            raise InputError("the frame of an ellipsoid must be a square matrix")
+        if not np.linalg.cond(self.frame) < 1e12:
+            raise InputError("the frame of an ellipsoid must be invertible")
+        self.dimension, self.n_uniform = len(self.frame), len(self.frame) + 1
+
+    def from_uniform(self, u: np.ndarray) -> Points:
+        """A direction from normal numbers, a radius whose d-th power is uniform."""
+        radius = u[:, -1:] ** (1 / self.dimension)
+        return equally_weighted(radius * _directions(u[:, :-1]) @ self.frame.T)
+
+    def quadrature(self, n_points: int) -> Points | None:
+        """In the plane: Gauss–Legendre in r², equal angles."""
+        if self.dimension != 2:
+            return None
+        n_radii = max(2, int((n_points / 4) ** 0.5))
+        nodes, weight = np.polynomial.legendre.leggauss(n_radii)
+        y, weight = _polar(((nodes + 1) / 2) ** 0.5, weight / 2, 4 * n_radii)
+        return Points(y @ self.frame.T, weight)
+
+    def distance(self, x: Array) -> Array:
+        """1 − |L⁻¹x|²."""
+        return 1 - jnp.sum((x @ np.linalg.inv(self.frame).T) ** 2, axis=-1)
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """The smallest box around it."""
+        extent = np.linalg.norm(self.frame, axis=1)
+        return -extent, extent
+
+
+class Ball(Ellipsoid):
+    """The ball of a radius around the origin; in the plane, a disk."""
+
+    def __init__(self, dimension: int = 2, radius: float = 1.0):
+        if dimension < 1 or not radius > 0:
+            raise InputError("a ball needs a dimension of at least 1 and a positive radius")
+        super().__init__(radius * np.eye(dimension))
+
+
+class Sphere(Domain):
+    """The unit sphere S^{d−1} in ℝᵈ with its uniform measure; a metric must project on it."""
+
+    def __init__(self, dimension: int = 3):
+        if dimension < 2:
+            raise InputError("a sphere needs at least 2 coordinates")
+        self.dimension = self.n_uniform = dimension
+
+    def from_uniform(self, u: np.ndarray) -> Points:
+        """Directions of normal vectors."""
+        return equally_weighted(_directions(u))
+
+    def quadrature(self, n_points: int) -> Points | None:
+        """On S²: Gauss–Legendre in the height, equal longitudes."""
+        if self.dimension != 3:
+            return None
+        n_heights = max(2, int((n_points / 2) ** 0.5))
+        heights, weight = np.polynomial.legendre.leggauss(n_heights)
+        xy, weights = _polar((1 - heights**2) ** 0.5, weight / 2, 2 * n_heights)
+        return Points(np.column_stack([xy, np.repeat(heights, 2 * n_heights)]), weights)
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """[−1, 1]ᵈ."""
+        return -np.ones(self.dimension), np.ones(self.dimension)
+
+
+class Gaussian(Domain):
+    """All of ℝᵈ with the measure N(0, scale² I)."""
+
+    def __init__(self, dimension: int, scale: float = 1.0):
+        if dimension < 1 or not scale > 0:
+            raise InputError("a Gaussian needs a dimension of at least 1 and a positive scale")
+        self.dimension = self.n_uniform = dimension
+        self.scale = float(scale)
+
+    def from_uniform(self, u: np.ndarray) -> Points:
+        """Quantiles."""
+        return equally_weighted(self.scale * ndtri(u))
+
+    def quadrature(self, n_points: int) -> Points | None:
+        """Gauss–Hermite in each coordinate."""
+        rule = tensor_rule("hermite", n_points, self.dimension)
+        return None if rule is None else Points(self.scale * rule[0], rule[1])
+
+    def density(self, x: Array) -> Array:
+        """exp(−|x|²/2 scale²)."""
+        return jnp.exp(-jnp.sum(x**2, axis=-1) / (2 * self.scale**2))
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Three standard deviations."""
+        return np.full(self.dimension, -3 * self.scale), np.full(self.dimension, 3 * self.scale)
+
+
+class Radial(Domain):
+    """All of ℝᵈ, radii exponential with mean `scale`: q ∝ r^{1−d} exp(−r/scale).
+
+    Points crowd at the origin as 1/r potentials want it: there q's r^{1−d} outweighs the 1/r.
+    """
+
+    def __init__(self, dimension: int = 2, scale: float = 1.0):
+        if dimension < 2 or not scale > 0:
+            raise InputError("a radial domain needs at least 2 dimensions and a positive scale")
+        self.dimension, self.n_uniform, self.scale = dimension, dimension + 1, float(scale)
+
+    def from_uniform(self, u: np.ndarray) -> Points:
+        """A direction and an exponential radius."""
+        radius = self.scale * gammaincinv(1.0, u[:, -1:])
+        return equally_weighted(radius * _directions(u[:, :-1]))
+
+    def quadrature(self, n_points: int) -> Points | None:
+        """In the plane: Gauss–Legendre in t with r = scale · 4t²/(1 − t), equal angles.
+
+        Radii are dense at the origin and smooth at infinity, whatever the scales of the functions.
+        """
+        if self.dimension != 2:
+            return None
+        n_radii = max(2, int(n_points**0.5))
+        nodes, weight = np.polynomial.legendre.leggauss(n_radii)
+        t = (nodes + 1) / 2
+        r, slope = 4 * t**2 / (1 - t), 4 * t * (2 - t) / (1 - t) ** 2
+        near = r < 60  # beyond, the measure is gone
+        r, weight = r[near], (weight / 2 * slope * np.exp(-r))[near]
+        return Points(*_polar(self.scale * r, weight / weight.sum(), max(8, n_points // n_radii)))
+
+    def density(self, x: Array) -> Array:
+        """r^{1−d} exp(−r/scale)."""
+        r = jnp.linalg.norm(x, axis=-1)
+        return r ** (1 - self.dimension) * jnp.exp(-r / self.scale)
+
+    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
+        """Three mean radii."""
+        return np.full(self.dimension, -3 * self.scale), np.full(self.dimension, 3 * self.scale)
+
+
+def _directions(u: np.ndarray) -> np.ndarray:
+    z = ndtri(u)
+    return z / np.linalg.norm(z, axis=1, keepdims=True)
+
+
+def _polar(radius: np.ndarray, weight: np.ndarray, n_angles: int) -> tuple[np.ndarray, np.ndarray]:
+    """The points of all radii at equal angles, radius by radius, and their weights."""
+    # Starting between two axes keeps symmetric functions from meeting the same points twice.
+    angle = 2 * np.pi * (np.arange(n_angles) + 0.25) / n_angles
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    x = (radius[:, None, None] * circle).reshape(-1, 2)
+    return x, np.repeat(weight, n_angles) / n_angles

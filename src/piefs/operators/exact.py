@@ -1,0 +1,138 @@
+"""Spectra and modes in closed form: products of one-dimensional ones, Bessel and Legendre."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.polynomial.hermite_e import hermeval
+from scipy.special import jn_zeros, jv, lpmv
+
+Levels = Callable[[int], float]
+Mode = Callable[[np.ndarray, int], np.ndarray]
+
+
+def lowest_products(levels: Sequence[Levels], k: int) -> list[tuple[float, tuple[int, ...]]]:
+    """The k lowest sums Σ_i λ_{n_i} of ascending one-dimensional levels n = 0, 1, …, with the n_i.
+
+    Best first: from each state found, one step up in each coordinate.
+    """
+
+    def total(n: tuple[int, ...]) -> float:
+        return sum(level(i) for level, i in zip(levels, n, strict=True))
+
+    start = tuple([0] * len(levels))
+    queue, seen, found = [(total(start), start)], {start}, []
+    while len(found) < k:
+        value, n = heapq.heappop(queue)
+        found.append((value, n))
+        for axis in range(len(n)):
+            up = (*n[:axis], n[axis] + 1, *n[axis + 1 :])
+            if up not in seen:
+                seen.add(up)
+                heapq.heappush(queue, (total(up), up))
+    return found
+
+
+class Products:
+    """The spectrum of a sum of one-dimensional operators, and its modes ∏ f_{n_i}(x_i)."""
+
+    def __init__(self, levels: Sequence[Levels], mode: Mode):
+        self.levels, self.mode = levels, mode
+
+    def values(self, k: int) -> np.ndarray:
+        """The k lowest eigenvalues."""
+        return np.array([value for value, _ in lowest_products(self.levels, k)])
+
+    def modes(self, x: np.ndarray, k: int) -> np.ndarray:
+        """The k lowest eigenfunctions, (n, k)."""
+        return np.stack([self._mode(x, n) for _, n in lowest_products(self.levels, k)], axis=1)
+
+    def _mode(self, x: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
+        return np.prod([self.mode(t, i) for t, i in zip(x.T, n, strict=True)], axis=0)
+
+
+def sines(dimension: int) -> Products:
+    """−Δ on [0, 1]ᵈ, zero on the boundary: π² Σ n_i², n_i ≥ 1."""
+    level = lambda n: np.pi**2 * (n + 1) ** 2  # noqa: E731
+    return Products([level] * dimension, lambda t, n: np.sin(np.pi * (n + 1) * t))
+
+
+def cosines(dimension: int) -> Products:
+    """−Δ on [0, 1]ᵈ, no flux through the boundary: π² Σ n_i², n_i ≥ 0."""
+    return Products([lambda n: (np.pi * n) ** 2] * dimension, lambda t, n: np.cos(np.pi * n * t))
+
+
+def waves(dimension: int) -> Products:
+    """−Δ on the torus of unit lengths: (2π)² Σ n_i², a sine and a cosine for each n ≥ 1."""
+
+    def mode(t: np.ndarray, n: int) -> np.ndarray:
+        angle = 2 * np.pi * ((n + 1) // 2) * t
+        return np.sin(angle) if n % 2 else np.cos(angle)
+
+    return Products([lambda n: (2 * np.pi * ((n + 1) // 2)) ** 2] * dimension, mode)
+
+
+def hermite(rates: Sequence[float]) -> Products:
+    """Ornstein–Uhlenbeck with p = N(0, I): Σ a_i n_i, Hermite polynomials."""
+    levels = [lambda n, a=a: a * n for a in rates]
+    return Products(levels, lambda t, n: hermeval(t, np.eye(n + 1)[n]))
+
+
+def oscillator(dimension: int) -> Products:
+    """−½Δ + ½|x|²: Σ (n_i + ½), Hermite functions."""
+    mode = lambda t, n: hermeval(2**0.5 * t, np.eye(n + 1)[n]) * np.exp(-(t**2) / 2)  # noqa: E731
+    return Products([lambda n: n + 0.5] * dimension, mode)
+
+
+# --- round shapes ------------------------------------------------------------------------------
+
+
+def _drum(k: int) -> list[tuple[float, int]]:
+    """The k lowest (j_{m,n}², m), twice where m > 0: a cosine and a sine (−m) of the angle."""
+    found = [
+        (zero**2, sign * m)
+        for m in range(k + 1)
+        for zero in jn_zeros(m, k)
+        for sign in ((1, -1) if m else (1,))
+    ]
+    return sorted(found)[:k]
+
+
+def drum_values(k: int) -> np.ndarray:
+    """−Δ on the unit disk, zero on the boundary: squared zeros of Bessel functions."""
+    return np.array([value for value, _ in _drum(k)])
+
+
+def drum_modes(x: np.ndarray, k: int) -> np.ndarray:
+    """J_m(j_{m,n} r) times cos mθ or sin mθ."""
+    r, angle = np.hypot(*x.T), np.arctan2(x[:, 1], x[:, 0])
+    columns = [
+        jv(abs(m), value**0.5 * r) * (np.cos(m * angle) if m >= 0 else np.sin(-m * angle))
+        for value, m in _drum(k)
+    ]
+    return np.stack(columns, axis=1)
+
+
+def sphere_values(k: int) -> np.ndarray:
+    """The Laplacian on S²: l(l + 1), 2l + 1 times each."""
+    degree = np.floor(np.sqrt(np.arange(k)))
+    return degree * (degree + 1)
+
+
+def sphere_modes(x: np.ndarray, k: int) -> np.ndarray:
+    """Real spherical harmonics, without their factors."""
+    angle = np.arctan2(x[:, 1], x[:, 0])
+    columns = []
+    for index in range(k):
+        degree = int(index**0.5)
+        m = index - degree * (degree + 1)
+        wave = np.cos(m * angle) if m >= 0 else np.sin(-m * angle)
+        columns.append(lpmv(abs(m), degree, x[:, 2]) * wave)
+    return np.stack(columns, axis=1)
+
+
+def hydrogen_values(k: int) -> np.ndarray:
+    """−Δ − 1/r in the plane: −1/(2n + 1)², 2n + 1 times each."""
+    return -1 / (2 * np.floor(np.sqrt(np.arange(k))) + 1) ** 2

@@ -1,0 +1,252 @@
+"""The solver: train maps on the sum of their Ritz values, then one large Ritz step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from piefs.errors import InputError
+from piefs.maps import ScalarMap, init_map, stack
+from piefs.networks import ACTIVATIONS
+from piefs.operators import finish
+from piefs.operators.domains import Points
+from piefs.operators.problems import EigenProblem
+from piefs.operators.residuals import residuals
+from piefs.operators.shapes import PointCloud
+from piefs.operators.solution import EigenSolution
+from piefs.operators.training import Budget, joint, sequential
+from piefs.operators.trial import n_units
+
+TRAINING = {"joint": joint, "sequential": sequential}
+POINTS = ("auto", "quadrature", "sobol", "random")
+CHUNK = 32
+N_REPLICATES = 8
+"""Independent sets of random points in the Ritz step, from whose scatter its error is known."""
+N_RESIDUAL_POINTS = 2048
+
+
+class Progress(NamedTuple):
+    """What a callback hears: the stage, how much of it is done, and the loss while training."""
+
+    stage: str
+    done: int
+    total: int
+    loss: float | None = None
+
+
+Callback = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class EigenSolver:
+    """The lowest eigenpairs of an `EigenProblem`.
+
+    Parameters
+    ----------
+    n_eigenpairs
+        How many.
+    n_maps, hidden, activation
+        The trained maps: how many (by default a few more than eigenpairs, at least 8), their hidden
+        layers, and a smooth nonlinearity. The Ritz step is over all units of the last layer.
+    training, n_steps, batch_size, learning_rate
+        All maps at once ("joint") or one after the other ("sequential"; steps are then a map's).
+        With 0 steps the Ritz step is over random features.
+    points, n_points
+        What the Ritz step integrates with: "quadrature", "sobol", "random", or "auto", the first
+        that the domain has; and with how many points, at most.
+    deflate_constant
+        Leave out the constant, where it is an eigenfunction.
+    random_state
+        Seed of initialisation and points.
+    """
+
+    n_eigenpairs: int = 10
+    n_maps: int | None = None
+    hidden: tuple[int, ...] = (32, 32)
+    activation: str = "tanh"
+    training: str = "joint"
+    n_steps: int = 256
+    batch_size: int = 1024
+    learning_rate: float = 3e-3
+    points: str = "auto"
+    n_points: int = 2**16
+    deflate_constant: bool = False
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        least = {"n_eigenpairs": 1, "n_steps": 0, "batch_size": 2, "n_points": 64}
+        for name, bound in least.items():
+            if getattr(self, name) < bound:
+                raise InputError(f"{name} must be at least {bound}, not {getattr(self, name)}")
+        if self.n_maps is not None and self.n_maps < 1:
+            raise InputError(f"n_maps must be at least 1, not {self.n_maps}")
+        if not self.hidden or min(self.hidden) < 1:
+            raise InputError("hidden must name at least one layer of at least one unit")
+        if not 0 < self.learning_rate < 1:
+            raise InputError(f"learning_rate must lie between 0 and 1, not {self.learning_rate}")
+        _choose("training", self.training, TRAINING)
+        _choose("points", self.points, POINTS)
+        smooth = [name for name, sigma in ACTIVATIONS.items() if not sigma.is_flat]
+        _choose("activation", self.activation, smooth)
+
+    def solve(self, problem: EigenProblem, callback: Callback | None = None) -> EigenSolution:
+        """Eigenvalues, eigenfunctions, and how far both can be trusted."""
+        self._check(problem)
+        begun, history, tell = time.perf_counter(), [], callback or (lambda progress: None)
+        with jax.enable_x64(True):
+            maps = self._trained(problem, history, tell)
+            found = self._finished(problem, maps, tell)
+        return EigenSolution(
+            problem=problem,
+            maps=maps,
+            history=history,
+            settings=asdict(self),
+            seconds=time.perf_counter() - begun,
+            **found,
+        )
+
+    def _check(self, problem: EigenProblem) -> None:
+        if not isinstance(problem, EigenProblem):
+            raise InputError(f"solve needs an EigenProblem, not {type(problem).__name__}")
+        if self.deflate_constant and not problem.keeps_constants:
+            raise InputError(
+                "deflate_constant: the constant is no eigenfunction of this problem (it has a "
+                "potential, an envelope or a Dirichlet boundary)"
+            )
+        if self.points == "quadrature" and problem.domain.quadrature(self.n_points) is None:
+            raise InputError(
+                f"no quadrature is known for this {type(problem.domain).__name__} in "
+                f"{problem.dimension} dimensions with {self.n_points:,} points; use 'sobol', or "
+                "raise n_points"
+            )
+        size = 1 + self._n_maps * self.hidden[-1]
+        if self.n_eigenpairs > size // 2:
+            raise InputError(
+                f"{self.n_eigenpairs} eigenpairs from {size} units: take more maps or wider layers"
+            )
+
+    @property
+    def _n_maps(self) -> int:
+        return self.n_maps or max(8, self.n_eigenpairs + 1)
+
+    def _trained(self, problem: EigenProblem, history: list, tell: Callback) -> ScalarMap:
+        maps = self._fresh(problem)
+        if not self.n_steps:
+            return maps
+        n_steps = -(-self.n_steps // CHUNK) * CHUNK
+        total = n_steps * (self._n_maps if self.training == "sequential" else 1)
+        tell(Progress("training", 0, total))
+
+        def watch(step: int, loss: float) -> None:
+            history.append({"step": step, "loss": loss})
+            tell(Progress("training", step, total, loss))
+
+        budget = Budget(n_steps, self.batch_size, self.learning_rate, CHUNK)
+        draw = self._stream(problem, self.random_state)
+        return TRAINING[self.training](problem, maps, draw, budget, watch)
+
+    def _fresh(self, problem: EigenProblem) -> ScalarMap:
+        keys = jax.random.split(jax.random.key(self.random_state), self._n_maps)
+        n_inputs = problem.inputs(jnp.asarray(problem.domain.sobol(0)(1).x)).shape[1]
+        steepest = max(1.0, 0.5 * self.n_eigenpairs ** (1 / problem.dimension))
+        gains = np.geomspace(1, steepest, self._n_maps)
+        return stack(
+            [self._map(key, gain, n_inputs) for key, gain in zip(keys, gains, strict=True)]
+        )
+
+    def _map(self, key: Array, gain: float, n_inputs: int) -> ScalarMap:
+        """A fresh map whose first layer is `gain` times as steep as usual.
+
+        k modes in d dimensions swing about k^(1/d) times along each: gains range up to half that.
+        """
+        phi = init_map(key, n_inputs, self.hidden, self.activation)
+        return eqx.tree_at(
+            lambda phi: (phi.net.weights[0], phi.net.biases[0]),
+            phi,
+            (gain * phi.net.weights[0], gain * phi.net.biases[0]),
+        )
+
+    def _stream(self, problem: EigenProblem, seed: int) -> Callable[[int], Points]:
+        domain = problem.domain
+        return domain.independent(seed) if self.points == "random" else domain.sobol(seed)
+
+    # --- the Ritz step -------------------------------------------------------------------------
+
+    def _finished(self, problem: EigenProblem, maps: ScalarMap, tell: Callback) -> dict[str, Any]:
+        rule = None
+        if self.points in ("auto", "quadrature"):
+            rule = problem.domain.quadrature(self.n_points)
+        sets = self._sets(problem, rule, n_units(maps))
+        parts = []
+        for done, points in enumerate(sets):
+            tell(Progress("Ritz step", done, len(sets) + 2))
+            parts.append(finish.assemble(problem, maps, points))
+        tell(Progress("Ritz step", len(sets), len(sets) + 2))
+        is_rule = rule is not None and not isinstance(problem.domain, PointCloud)
+        options = {
+            "floor": finish.EXACT_FLOOR if is_rule else finish.SAMPLED_FLOOR,
+            "without_constant": self.deflate_constant,
+        }
+        pairs = finish.solve(finish.average(parts), self.n_eigenpairs, **options)
+        if is_rule:
+            error_bars, gram = self._seen_by_a_poorer_rule(problem, maps, pairs)
+        else:
+            error_bars = finish.jackknife(parts, self.n_eigenpairs, **options)
+            gram = pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
+        tell(Progress("residuals", len(sets) + 1, len(sets) + 2))
+        residual = self._residuals(problem, maps, pairs)
+        tell(Progress("residuals", len(sets) + 2, len(sets) + 2))
+        return {
+            "coefficients": pairs.coefficients,
+            "eigenvalues": pairs.values,
+            "error_bars": error_bars,
+            "residuals": residual,
+            "gram": gram,
+            "points": "quadrature" if is_rule else ("sample" if rule else self._kind),
+        }
+
+    @property
+    def _kind(self) -> str:
+        return "random" if self.points == "random" else "sobol"
+
+    def _sets(self, problem: EigenProblem, rule: Points | None, size: int) -> list[Points]:
+        """One rule, or a cloud's rows in parts, or independent sets of random points."""
+        if isinstance(problem.domain, PointCloud) and rule is not None:
+            order = np.random.default_rng(self.random_state).permutation(len(rule.x))
+            n_sets = min(N_REPLICATES, len(order))
+            return [
+                Points(rule.x[rows], n_sets * rule.weight[rows])
+                for rows in np.array_split(order, n_sets)
+            ]
+        if rule is not None:
+            return [rule]
+        n_each = max(self.n_points // N_REPLICATES, size // 2)
+        seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
+        return [self._stream(problem, int(seed))(n_each) for seed in seeds]
+
+    def _seen_by_a_poorer_rule(
+        self, problem: EigenProblem, maps: ScalarMap, pairs: finish.Pairs
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """How far the eigenvalues of the same functions are then, and their Gram matrix."""
+        coarser = problem.domain.coarser(self.n_points) or self._stream(problem, 0)(self.n_points)
+        matrices = finish.projected(problem, maps, pairs.coefficients, coarser)
+        return np.abs(finish.rayleigh_quotients(matrices) - pairs.values), matrices.gram
+
+    def _residuals(self, problem: EigenProblem, maps: ScalarMap, pairs: finish.Pairs) -> np.ndarray:
+        if isinstance(problem.domain, PointCloud):  # its density has no formula to differentiate
+            return np.full(len(pairs.values), np.nan)
+        check = self._stream(problem, self.random_state + 2)(N_RESIDUAL_POINTS)
+        return residuals(problem, maps, pairs.coefficients, pairs.values, check)
+
+
+def _choose(name: str, given: str, known: Any) -> None:
+    if given not in known:
+        raise InputError(f"unknown {name} {given!r}; choose one of {', '.join(known)}")

@@ -8,7 +8,18 @@ from pathlib import Path
 
 from benchmarks.machine import description
 
-NAMES = ("steps", "seeds", "inference", "startup", "fits", "scaling", "mnist", "default")
+NAMES = (
+    "steps",
+    "seeds",
+    "inference",
+    "startup",
+    "fits",
+    "scaling",
+    "mnist",
+    "default",
+    "rotations",
+    "expressivity",
+)
 BUSY = 0.1
 RESULTS = Path(__file__).parent / "results"
 

@@ -103,13 +103,15 @@ def test_best_shared_scales_under_the_trace_sum_root_mean_squares(rng):
 
 def test_with_a_free_rotation_the_volume_has_no_minimum_and_the_trace_stops_at_a_share(rng):
     v = rng.normal(size=6)
-    for turn in (1.0, 0.1, 0.001):  # ever nearer to all of v along the first axis
-        aligned = np.array([1, *([turn * 1e-3] * 5)]) * np.linalg.norm(v)
+    before = np.inf
+    for rest in (1e-1, 1e-2, 1e-3):  # rotations that bring v ever nearer to the first axis
+        aligned = np.array([1, *([rest] * 5)]) * np.linalg.norm(v)
         volume, trace = (least_energy(aligned**2, c) for c in ("volume", "trace"))
-        assert volume < 6 * (aligned[1] ** 10 * aligned[0] ** 2) ** (1 / 6) * 1.1
+        assert volume < 0.2 * before
         assert trace >= np.sum(v**2) / 6 * (1 - 1e-9)
+        before = volume
     assert volume < 1e-3 * np.sum(v**2)
-    assert trace == pytest.approx(np.sum(v**2) / 6, rel=1e-2)
+    assert trace == pytest.approx(np.sum(v**2) / 6, rel=2e-2)
 
 
 def closed_form(d, constraint, bound):

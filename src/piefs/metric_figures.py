@@ -73,10 +73,10 @@ def relevance_bars(
 ) -> Axes:
     """The relevance of columns, the most relevant on top, at most `n_most` of them."""
     order = np.argsort(relevance)[::-1][:n_most]
-    names = names or [f"$x_{{{i + 1}}}$" for i in range(len(relevance))]
+    labels = [names[i] if names else f"$x_{{{i + 1}}}$" for i in order]
     ax = ax or plt.subplots(figsize=(5, 0.6 + 0.26 * len(order)))[1]
     ax.barh(np.arange(len(order)), relevance[order], color=POINTS[0])
-    ax.set_yticks(np.arange(len(order)), [names[i] for i in order])
+    ax.set_yticks(np.arange(len(order)), labels)
     ax.invert_yaxis()
     more = f", {len(order)} of {len(relevance)} columns" if len(order) < len(relevance) else ""
     ax.set(title=title, xlabel=f"relevance{more}")

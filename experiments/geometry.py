@@ -63,7 +63,7 @@ def task_maker(kind: str, n: int) -> Callable[[int], Task]:
             rows(kind, size, (split, part), split)
             for part, size in enumerate((n, N_VALIDATION, N_TEST))
         ]
-        return Task(*(array for part in parts for array in part), image=True)  # not z-scored
+        return Task(*(array for part in parts for array in part))
 
     return make
 

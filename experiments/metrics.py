@@ -1,9 +1,9 @@
 """What each metric and rotation buys, at d = 2, 8, 512 and 784, with labels and without.
 
-With labels: the preset `default` with 1,000 steps. Without: the preset `paper` (static weights) with
-8 maps of 300 steps at batch 512, and a logistic regression on the coordinates. Both see the first
-10,000 training rows. All metrics share the settings of `off`: the table says what changing the
-metric alone does.
+With labels: the preset `default` with 1,000 steps. Without: the preset `paper` (static weights)
+with 8 maps of 300 steps at batch 512, and a logistic regression on the coordinates. Both see the
+first 10,000 training rows. All metrics share the settings of `off`: the table says what changing
+the metric alone does.
 """
 
 from __future__ import annotations

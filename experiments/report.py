@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import t as student_t
 
+from experiments.metric_report import geometry_benchmark, metrics_study
 from piefs.io import atomic
 
 RESULTS = Path("results/beyond")
@@ -326,6 +327,8 @@ SECTIONS: tuple[Callable[[Records], str], ...] = (
     ),
     unsupervised_section,
     labels_section,
+    geometry_benchmark(table),
+    metrics_study(table),
 )
 
 

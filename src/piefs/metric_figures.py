@@ -73,7 +73,7 @@ def relevance_bars(
 ) -> Axes:
     """The relevance of columns, the most relevant on top, at most `n_most` of them."""
     order = np.argsort(relevance)[::-1][:n_most]
-    labels = [names[i] if names else f"$x_{{{i + 1}}}$" for i in order]
+    labels = [str(names[i]) if names else f"$x_{{{i + 1}}}$" for i in order.tolist()]
     ax = ax or plt.subplots(figsize=(5, 0.6 + 0.26 * len(order)))[1]
     ax.barh(np.arange(len(order)), relevance[order], color=POINTS[0])
     ax.set_yticks(np.arange(len(order)), labels)

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.rotation_tables`: the measured tables of docs/metrics.md, from their JSON."""
+"""`python -m benchmarks.rotation_tables`: the measured tables of docs/metrics.md, from JSON."""
 
 from pathlib import Path
 

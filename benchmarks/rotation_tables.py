@@ -9,6 +9,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "metrics.md"
 
 def cost(results: dict) -> str:
     """A step with each metric at d = 784, against `trotter`."""
+    if "rotations" not in results:
+        return "No result is kept yet."
     rows = [
         [row["name"], f"{row['parameters']:,}", row["milliseconds"], row["ratio_to_trotter"]]
         for row in results["rotations"]["rows"]

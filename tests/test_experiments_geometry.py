@@ -80,5 +80,6 @@ def test_sections_show_the_gain_over_off():
 def test_page_on_metrics_shows_what_was_measured():
     text = (ROOT / "docs/metrics.md").read_text()
     assert text == rotation_tables.filled(text, load())
-    rows = json.loads((ROOT / "benchmarks/results/rotations.json").read_text())["rows"]
-    assert {"trotter", "butterfly", "cayley"} <= {row["name"] for row in rows}
+    rows = json.loads((ROOT / "benchmarks/results/expressivity.json").read_text())["rows"]
+    assert {"trotter", "butterfly", "cayley", "dense"} <= {row["name"] for row in rows}
+    assert "| butterfly | 2 | 64 |" in text

@@ -18,6 +18,8 @@ NAMES = (
     "mnist",
     "default",
     "operators",
+    "rotations",
+    "expressivity",
 )
 BUSY = 0.1
 RESULTS = Path(__file__).parent / "results"

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments.data import OTHER_CLASSES, OTHER_NUMBERS, SETS, Task
+from experiments.geometry import GEOMETRY_SETS
+from experiments.geometry import methods as geometry_methods
 from experiments.labels import LABEL_COUNTS, LABEL_METHODS, few_labels
 from experiments.measure import scores
 from experiments.methods import (
@@ -23,6 +25,7 @@ from experiments.methods import (
     probed,
     tuned_logistic_regression,
 )
+from experiments.metrics import metric_runs
 from experiments.stability import watched
 from piefs.compilation import keep_compiled
 from piefs.io import atomic
@@ -111,6 +114,20 @@ def _labels() -> Iterator[Run]:
                 yield Run("labels", f"mnist-{n}", name, seed, few_labels(name, n, seed))
 
 
+def _geometry() -> Iterator[Run]:
+    """A split draws other rows, and another rotation."""
+    for split in range(3):
+        for dataset in GEOMETRY_SETS:
+            for name, make in geometry_methods(dataset).items():
+                yield Run("geometry", dataset, name, split, make, split)
+
+
+def _metrics() -> Iterator[Run]:
+    for seed in range(5):
+        for dataset, name, make in metric_runs():
+            yield Run("metrics", dataset, name, seed, make)
+
+
 STUDIES = {
     "others": _others,
     "main": _main,
@@ -119,13 +136,16 @@ STUDIES = {
     "ablation": _ablation,
     "schedules": _schedules,
     "labels": _labels,
+    "geometry": _geometry,
+    "metrics": _metrics,
 }
 
 
 @lru_cache(maxsize=2)
 def task_of(dataset: str, split: int) -> Task:
     """The rows of a data set; the latest are kept."""
-    return SETS[dataset if dataset in SETS else "mnist"](split)
+    sets = SETS | GEOMETRY_SETS
+    return sets[dataset if dataset in sets else "mnist"](split)
 
 
 def execute(run: Run) -> dict:
@@ -144,6 +164,7 @@ def execute(run: Run) -> dict:
         "n_test": len(task.x_test),
         "seconds": seconds,
         **scores(model, task),
+        **getattr(model, "extra_", {}),
         "settings": getattr(model, "settings_", None),
         "versions": library_versions(),
     }

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from experiments import stability
+from experiments.metric_report import geometry_benchmark, metrics_study
 from experiments.tables import Records, datasets_of, load_records, of, spread, table
 from piefs.io import atomic
 
@@ -291,6 +292,8 @@ SECTIONS: tuple[Callable[[Records], str], ...] = (
     ),
     unsupervised_section,
     labels_section,
+    geometry_benchmark,
+    metrics_study,
 )
 
 

@@ -13,6 +13,7 @@ contiguous arrays (see `rotations`), and dealing out the frame's rows costs next
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -44,9 +45,13 @@ class GradientField(eqx.Module):
     def parts(self, stride: int) -> Parts:
         """The components dealt out into `stride` arrays of shape (n, ≈ d/stride)."""
 
-    @abstractmethod
     def transformed_by(self, matrix: Array) -> GradientField:
         """The field x ↦ M v(x), for one matrix M of shape (d', d) shared by all points."""
+        return self.mapped_by(lambda rows: rows @ matrix.T)
+
+    @abstractmethod
+    def mapped_by(self, linear: Callable[[Array], Array]) -> GradientField:
+        """The field x ↦ L v(x), for a linear L shared by all points, a function of rows."""
 
     @property
     def stride(self) -> int:
@@ -68,9 +73,9 @@ class FactoredField(GradientField):
         """One product for each part: strided rows of the small frame, never of the vectors."""
         return tuple(self.u @ self.frame[i::stride].T for i in range(stride))
 
-    def transformed_by(self, matrix: Array) -> FactoredField:
-        """u (M W₁)ᵀ: still factored."""
-        return FactoredField(self.u, matrix @ self.frame)
+    def mapped_by(self, linear: Callable[[Array], Array]) -> FactoredField:
+        """u (L W₁)ᵀ: still factored."""
+        return FactoredField(self.u, linear(self.frame.T).T)
 
 
 class DenseField(GradientField):
@@ -90,9 +95,9 @@ class DenseField(GradientField):
         """The arrays as they are, or dealt anew."""
         return self.dealt if stride == self.stride else deal(gather(self.dealt), stride)
 
-    def transformed_by(self, matrix: Array) -> DenseField:
-        """v Mᵀ."""
-        return DenseField(self.dense() @ matrix.T)
+    def mapped_by(self, linear: Callable[[Array], Array]) -> DenseField:
+        """The vectors are the rows."""
+        return DenseField(linear(self.dense()))
 
 
 def dot(f: GradientField, g: GradientField) -> Array:

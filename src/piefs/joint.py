@@ -87,6 +87,7 @@ class SpectralObjective:
     """
 
     smoothness: float
+    anisotropy: float = 0.0
 
     def __call__(
         self, params: Trainable, batch: Batch, k: Array, frozen_error: ArrayLike = 0.0
@@ -95,6 +96,8 @@ class SpectralObjective:
         phi, mde = values_and_energy(params, batch)
         distance = expectation(jnp.sum((phi - batch.target) ** 2, axis=1), batch.weight)
         loss = distance + self.smoothness * mde
+        if self.anisotropy:
+            loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x))
         orth = split_gram_error(phi, batch.weight)
         weights = (jnp.asarray(w, loss.dtype) for w in (0.0, 1.0, self.smoothness))
         return loss, StepRecord(orth, distance, mde, *weights)

@@ -8,6 +8,7 @@ as ordinary matrix products.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -86,12 +87,16 @@ class MLP(eqx.Module):
         return self._hidden(x, jnp.matmul) @ self.weights[-1] + self.biases[-1]
 
     def dealt(self, x: Array, stride: int) -> Parts:
-        """The outputs dealt out into `stride` arrays (see `gradients`), one product for each.
+        """The outputs dealt out into `stride` arrays (see `gradients`), one product for each."""
+        return self.in_parts(x, partial(deal, stride=stride))
+
+    def in_parts(self, x: Array, split: Callable[[Array], Parts]) -> Parts:
+        """The outputs as `split` splits them along their axis, one product for each part.
 
         Made for training: differentiable backwards only.
         """
         x = self._hidden(x, product)
-        columns = zip(deal(self.weights[-1], stride), deal(self.biases[-1], stride), strict=True)
+        columns = zip(split(self.weights[-1]), split(self.biases[-1]), strict=True)
         return tuple(x @ w + b for w, b in columns)
 
     def _hidden(self, x: Array, multiply: Callable[[Array, Array], Array]) -> Array:

@@ -14,6 +14,10 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap, Normalize
 
+from piefs.metric_figures import plane_metric as plane_metric
+from piefs.metric_figures import relevance_bars as relevance_bars
+from piefs.metric_figures import relevance_image as relevance_image
+
 CLASS_COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"),
     *("#56b4e9", "#7a4b94", "#4d4d4d", "#8c6d31", "#b3de69"),

@@ -16,6 +16,10 @@ PAPER: dict[str, Any] = {
     "hidden": (64, 64, 64),
     "activation": "relu",
     "metric": "off",
+    "metric_scope": "local",
+    "metric_constraint": "volume",
+    "metric_bound": None,
+    "metric_depth": None,
     "metric_hidden": None,  # (64, 64), or (64, 64, 64) without labels: NOTATION.md, ruling 2
     "gram": "batch",
     "weighting": "exponential",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +22,7 @@ from jax import Array
 
 from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns, energy_of, log_scale_range
+from piefs.following import follow_maps, passes_mark
 from piefs.history import LOSSES, HeldOut, Validation, has_plateaued, means_of
 from piefs.joint import (
     JointObjective,
@@ -65,6 +67,10 @@ class TrainConfig:
     metric: str | MetricFactory = "off"
     metric_hidden: tuple[int, ...] = (64, 64)
     gram: str = "batch"
+    metric_scope: str = "local"
+    metric_constraint: str = "volume"
+    metric_bound: float | None = None
+    metric_depth: int | None = None
     weighting: Weighting = field(default_factory=Dampened)
     orthogonality: float = 0.1
     smoothness: float = 1e-3
@@ -175,6 +181,7 @@ def train(
                 optimizer=config.optimizer,
             )
             state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
+            state = _with_metric_refreshed(state, config, samples, n_steps)
             state = _logged(state, config, sums, n_steps, held_out)
             _notify(callbacks, state)
         for columns in (cache, *([held_out.columns] if held_out else [])):
@@ -204,7 +211,7 @@ def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, n_rows: in
     if config.schedule == "sequential":
         return Objective(config.weighting, readout_loss, config.anisotropy, population_gram)
     if config.schedule == "spectral":
-        return SpectralObjective(config.smoothness)
+        return SpectralObjective(config.smoothness, config.anisotropy)
     return JointObjective(
         config.orthogonality,
         config.smoothness,
@@ -240,9 +247,7 @@ def initial_state(
 ) -> TrainState:
     """Nothing trained yet: the first maps, the metric and the readout as they begin."""
     dtype, n_features = samples.x.dtype, samples.x.shape[1]
-    metric = init_metric(
-        config.metric, _key(config, config.n_components), n_features, config.metric_hidden, dtype
-    )
+    metric = fresh_metric(config, _key(config, config.n_components), n_features, dtype)
     readout = init_readout(n_outputs, config.n_components, dtype)
     if warm_start is not None:
         metric, readout = warm_start.metric or metric, warm_start.readout or readout
@@ -252,6 +257,21 @@ def initial_state(
         readout = jax.tree.map(lambda a, b: a + b, stacked, readout)
     params = Trainable(_initial_maps(config, 0, samples, warm_start), metric, readout)
     return TrainState(0, 0, params, config.optimizer.init(params))
+
+
+def fresh_metric(config: TrainConfig, key: Array, n_features: int, dtype: Any) -> Metric:
+    """The metric that the config describes, as it begins."""
+    return init_metric(
+        config.metric,
+        key,
+        n_features,
+        config.metric_hidden,
+        dtype,
+        scope=config.metric_scope,
+        constraint=config.metric_constraint,
+        bound=config.metric_bound,
+        depth=config.metric_depth,
+    )
 
 
 def _key(config: TrainConfig, stream: int) -> Array:
@@ -327,6 +347,17 @@ def _frozen(
         log_scale_ranges=(*state.log_scale_ranges, *log_scales),
         steps=(*state.steps, state.step),
     )
+
+
+def _with_metric_refreshed(
+    state: TrainState, config: TrainConfig, samples: Samples, n_steps: int
+) -> TrainState:
+    """The state, a metric that follows the maps set anew where a share of the steps is done."""
+    metric, total = state.params.metric, config.steps_per_component
+    before = state.step - n_steps
+    if not metric.follows_maps or not passes_mark(before, state.step, total):
+        return state
+    return replace(state, params=follow_maps(state.params, state.frozen, samples, config.seed))
 
 
 def _is_done(state: TrainState, config: TrainConfig) -> bool:

@@ -117,7 +117,22 @@ def fit(
     schedule: Annotated[
         str | None, typer.Option(help="nested, joint or sequential: how the maps are trained.")
     ] = None,
-    metric: Annotated[str | None, typer.Option(help="off, diag, trotter or chain.")] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="off, diag, agop, or a rotation: trotter, chain, brickwall, butterfly, "
+            "householder, cayley, exponential, dense."
+        ),
+    ] = None,
+    metric_scope: Annotated[
+        str | None,
+        typer.Option(help="local, global, global-scales, global-rotation or composed."),
+    ] = None,
+    metric_constraint: Annotated[str | None, typer.Option(help="volume or trace.")] = None,
+    metric_bound: Annotated[float | None, typer.Option(help="Bound on every |log λ|.")] = None,
+    metric_depth: Annotated[
+        int | None, typer.Option(help="Size of the rotation: sweeps, reflections or rank.")
+    ] = None,
     n_components: Annotated[
         int | None, typer.Option("-k", "--n-components", help="Number of maps K.")
     ] = None,
@@ -173,6 +188,10 @@ def fit(
         preset=None if preset is None else preset.value,
         schedule=schedule,
         metric=metric,
+        metric_scope=metric_scope,
+        metric_constraint=metric_constraint,
+        metric_bound=metric_bound,
+        metric_depth=metric_depth,
         n_components=n_components,
         steps_per_component=steps,
         batch_size=batch_size,

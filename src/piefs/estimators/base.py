@@ -64,6 +64,10 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         preset: str = "default",
         schedule: str | None = None,
         metric: str | MetricFactory | None = None,
+        metric_scope: str | None = None,
+        metric_constraint: str | None = None,
+        metric_bound: float | None = None,
+        metric_depth: int | None = None,
         steps_per_component: int | Literal["auto"] | None = None,
         batch_size: int | str | None = None,
         learning_rate: float | None = None,
@@ -100,6 +104,10 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         self.preset = preset
         self.schedule = schedule
         self.metric = metric
+        self.metric_scope = metric_scope
+        self.metric_constraint = metric_constraint
+        self.metric_bound = metric_bound
+        self.metric_depth = metric_depth
         self.steps_per_component = steps_per_component
         self.batch_size = batch_size
         self.learning_rate = learning_rate

@@ -17,14 +17,14 @@ from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
 from piefs.estimators.regressor import PIEFSRegressor
-from piefs.estimators.settings import BELONGS_TO, check, train_config
+from piefs.estimators.settings import BELONGS_TO, METRIC_OPTIONS, check, train_config
 from piefs.estimators.transformer import PIEFSTransformer
 from piefs.io.models import ModelFileError, flatten, read_model, unflatten, write_model
 from piefs.losses import init_readout
 from piefs.maps import init_map, stack
-from piefs.metrics import init_metric
 from piefs.model import Model
 from piefs.presets import PAPER
+from piefs.train import fresh_metric
 from piefs.weighting import WEIGHTINGS
 
 ESTIMATORS: dict[str, type[BasePIEFS]] = {
@@ -152,10 +152,10 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
 
 
 def _completed(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings with values for those that the schedule does not use."""
+    """The settings with values for those that were not used, or not yet known."""
     return {
-        name: PAPER[name] if value is None and name in BELONGS_TO else value
-        for name, value in settings.items()
+        name: PAPER[name] if value is None and name in (*BELONGS_TO, *METRIC_OPTIONS) else value
+        for name, value in (PAPER | settings).items()
     }
 
 
@@ -175,6 +175,6 @@ def _skeleton(estimator: BasePIEFS, n_outputs: int) -> Model:
         jnp.ones(d, dtype),
         stack([one] * config.n_components),
         jnp.eye(config.n_components, dtype=dtype),
-        init_metric(config.metric, key, d, config.metric_hidden, dtype),
+        fresh_metric(config, key, d, dtype),
         init_readout(n_outputs, config.n_components, dtype),
     )

@@ -18,8 +18,22 @@ PARAMETERS = """
         All maps at once and in order of importance; all at once without order; one after the
         other, earlier ones frozen (the paper); without labels, all at once towards the eigenmaps
         of a neighbourhood graph.
-    metric : {"off", "diag", "trotter", "chain"} or callable
-        A(x) inside the Dirichlet energy, or a function (key, n_features) -> Metric.
+    metric : str or callable
+        A(x) inside the Dirichlet energy: "off" (the identity), "diag" (a scaling Λ), a rotation
+        followed by a scaling, or "agop" (the best metric that all points share, in closed form
+        from the maps' average gradient outer product). Rotations: "trotter", "chain", "brickwall",
+        "butterfly", "householder", "cayley", "exponential", "dense". Or a function
+        (key, n_features) -> Metric.
+    metric_scope : {"local", "global", "global-scales", "global-rotation", "composed"}
+        What all points share: nothing, both factors, Λ alone, U alone; "composed" puts a shared
+        rotation before U(x).
+    metric_constraint : {"volume", "trace"}
+        What fixes the size of Λ: det Λ = 1 (the paper) or mean λ⁻² = 1.
+    metric_bound : float
+        Bound on every |log λ|, and on log(λ_max/λ_min); none unless given, 3 for "agop".
+    metric_depth : int
+        Size of a rotation family: sweeps of "brickwall" (8), repetitions of "butterfly" (1),
+        reflections of "householder" (2, even), pairs of vectors of "cayley" and "exponential" (1).
     steps_per_component : int or "auto"
         Steps that each map takes, in its turn or together with the others. "auto" means 16 passes
         over the rows, but at least 2,000 and at most 20,000 steps.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from piefs.errors import InputError
-from piefs.metrics import METRICS
+from piefs.metrics import CONSTRAINTS, METRICS, SCOPES, check_options
 from piefs.networks import ACTIVATIONS
 from piefs.optimizers import DIRECTIONS, Optimizer
 from piefs.presets import resolve
@@ -18,6 +18,8 @@ from piefs.weighting import WEIGHTINGS, Static, make_weighting
 CHOICES: dict[str, tuple] = {
     "schedule": SCHEDULES,
     "metric": METRICS,
+    "metric_scope": SCOPES,
+    "metric_constraint": CONSTRAINTS,
     "activation": (*ACTIVATIONS, "auto"),
     "optimizer": tuple(DIRECTIONS),
     "gram": ("batch", "population"),
@@ -50,6 +52,9 @@ BELONGS_TO: dict[str, tuple[str, ...]] = {
 }
 """Keywords that mean something to some schedules only."""
 
+METRIC_OPTIONS = ("metric_scope", "metric_constraint", "metric_bound", "metric_depth")
+"""Keywords that mean something to named metrics other than "off" only."""
+
 PASSES, FEWEST_STEPS, MOST_STEPS = 16, 2000, 20_000
 """The rule for steps_per_component="auto": passes over the rows, within limits."""
 
@@ -71,6 +76,7 @@ def resolve_settings(
     check(settings)
     settings["schedule"] = _schedule(settings["schedule"], keywords, supervised, n_rows)
     _check_belonging(settings["schedule"], keywords)
+    _check_metric(settings, keywords)
     if keywords.get("n_components") is None:
         settings["n_components"] = min(settings["n_components"], n_rows)
     elif settings["n_components"] > n_rows:
@@ -129,13 +135,30 @@ def _check_belonging(schedule: str, keywords: dict[str, Any]) -> None:
             raise InputError(f'{name} has no meaning with schedule="{schedule}": it needs {listed}')
 
 
+def _check_metric(settings: dict[str, Any], keywords: dict[str, Any]) -> None:
+    """Refuse what the metric would ignore."""
+    metric = settings["metric"]
+    given = [name for name in METRIC_OPTIONS if keywords.get(name) is not None]
+    if callable(metric) and given:
+        raise InputError(f"{given[0]} is for named metrics: a function decides it by itself")
+    if metric == "off" and given:
+        raise InputError(f'{given[0]} has no meaning with metric="off"')
+    if metric == "agop" and keywords.get("anisotropy"):
+        raise InputError(
+            'anisotropy is a penalty on a metric that is learned by descent; "agop" is not: use '
+            "metric_bound"
+        )
+    if not callable(metric):
+        check_options(metric, settings["metric_scope"], settings["metric_depth"])
+
+
 def check(settings: dict[str, Any]) -> None:
     """Refuse what cannot be trained, saying what would be accepted."""
     for name in COUNTS:
         value = settings[name]
         if name in ("steps_per_component", "batch_size") and value == "auto":
             continue
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < 1:
+        if not _is_count(value):
             raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
     for name in POSITIVE:
         _check_number(name, settings[name], above=0)
@@ -147,6 +170,11 @@ def check(settings: dict[str, Any]) -> None:
         _check_number(name, settings[name], at_least=0)
     if not (_is_number(settings["warmup"]) and 0 <= settings["warmup"] < 1):
         raise InputError(f"warmup must be a share of the steps below 1, not {settings['warmup']!r}")
+    if settings["metric_bound"] is not None:
+        _check_number("metric_bound", settings["metric_bound"], above=0)
+    depth = settings["metric_depth"]
+    if depth is not None and not _is_count(depth):
+        raise InputError(f"metric_depth must be a whole number of at least 1, not {depth!r}")
     for name in ("hidden", "metric_hidden"):
         _check_widths(name, settings[name])
     for name, allowed in CHOICES.items():
@@ -154,6 +182,10 @@ def check(settings: dict[str, Any]) -> None:
         if not callable(value) and value not in allowed:
             listed = ", ".join(map(str, allowed))
             raise InputError(f"unknown {name} {value!r}; choose one of {listed}")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
 def _is_number(value: Any) -> bool:
@@ -204,6 +236,10 @@ def train_config(
         metric=settings["metric"],
         metric_hidden=tuple(map(int, settings["metric_hidden"])),
         gram=settings["gram"],
+        metric_scope=settings["metric_scope"],
+        metric_constraint=settings["metric_constraint"],
+        metric_bound=None if settings["metric_bound"] is None else float(settings["metric_bound"]),
+        metric_depth=None if settings["metric_depth"] is None else int(settings["metric_depth"]),
         weighting=weighting,
         orthogonality=float(settings["orthogonality"]),
         smoothness=float(settings["smoothness"]) * squared_length,
@@ -218,7 +254,7 @@ def train_config(
 def described(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as plain values for a document; an object is named by its repr.
 
-    What the schedule does not use is None.
+    What the schedule or the metric does not use is None.
     """
     schedule = settings["schedule"]
 
@@ -227,7 +263,7 @@ def described(settings: dict[str, Any]) -> dict[str, Any]:
             return [int(item) for item in value]
         return value if isinstance(value, str | int | float | None) else repr(value)
 
-    return {
-        name: plain(value) if schedule in BELONGS_TO.get(name, SCHEDULES) else None
-        for name, value in settings.items()
-    }
+    unused = {name for name, schedules in BELONGS_TO.items() if schedule not in schedules}
+    if settings["metric"] == "off" or callable(settings["metric"]):
+        unused |= set(METRIC_OPTIONS)
+    return {name: None if name in unused else plain(value) for name, value in settings.items()}

@@ -1,0 +1,79 @@
+"""The metric keywords: accepted, refused, kept in model folders."""
+
+import json
+
+import numpy as np
+import pytest
+
+from piefs import PIEFSClassifier, load
+from piefs.errors import InputError
+
+SMALL = {
+    "n_components": 2,
+    "steps_per_component": 30,
+    "batch_size": 32,
+    "hidden": (4,),
+    "metric_hidden": (4,),
+    "early_stopping": False,
+    "random_state": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    return x, (x[:, 0] > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"metric": "agop", "metric_constraint": "trace", "metric_bound": 1.0},
+        {
+            "metric": "cayley",
+            "metric_scope": "composed",
+            "metric_constraint": "trace",
+            "metric_bound": 1.0,
+            "metric_depth": 2,
+        },
+    ],
+)
+def test_metric_survives_saving_and_its_bound_holds(keywords, rows, tmp_path):
+    fitted = PIEFSClassifier(**SMALL, **keywords).fit(*rows)
+    low, high = fitted.log_scale_ranges_[-1]
+    assert 0 < high - low <= 1.0
+    fitted.save(tmp_path)
+    again = load(tmp_path)
+    np.testing.assert_array_equal(again.transform(rows[0]), fitted.transform(rows[0]))
+    for name, value in keywords.items():
+        assert again.get_params()[name] == value
+    assert type(again.model_.metric) is type(fitted.model_.metric)
+
+
+def test_model_folder_from_before_these_keywords_is_still_read(rows, tmp_path):
+    fitted = PIEFSClassifier(**SMALL).fit(*rows)
+    fitted.save(tmp_path)
+    path = tmp_path / "model.json"
+    document = json.loads(path.read_text())
+    for name in ("metric_scope", "metric_constraint", "metric_bound", "metric_depth"):
+        assert document["settings"].pop(name) is None
+    path.write_text(json.dumps(document))
+    np.testing.assert_array_equal(load(tmp_path).transform(rows[0]), fitted.transform(rows[0]))
+
+
+@pytest.mark.parametrize(
+    ("keywords", "words"),
+    [
+        ({"metric_bound": 1.0}, 'metric_bound has no meaning with metric="off"'),
+        ({"metric": "diag", "metric_bound": -1.0}, "metric_bound must be a number above 0"),
+        ({"metric": "diag", "metric_constraint": "norm"}, "choose one of volume, trace"),
+        ({"metric": "diag", "metric_scope": "both"}, "unknown metric_scope"),
+        ({"metric": "cayley", "metric_depth": 0}, "metric_depth must be a whole number"),
+        ({"metric": "householder", "metric_depth": 3}, "must be even"),
+        ({"metric": "agop", "anisotropy": 0.1}, "use metric_bound"),
+        ({"metric": lambda key, d: None, "metric_scope": "global"}, "a function decides"),
+    ],
+)
+def test_metric_keywords_that_cannot_work_are_refused(keywords, words):
+    with pytest.raises(InputError, match=words):
+        PIEFSClassifier(**keywords).check_settings(100)

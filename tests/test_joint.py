@@ -18,7 +18,7 @@ from piefs.joint import JointObjective, all_maps_readout, init_prefix_readouts
 from piefs.losses import Readout, cross_entropy, gram, gram_error, split_gram_error
 from piefs.maps import coordinates_and_gradients, init_map, stack, unstack
 from piefs.metrics import Off, init_metric
-from piefs.objective import Trainable
+from piefs.objective import Trainable, descend
 from piefs.optimizers import Optimizer
 from piefs.train import TrainConfig, WarmStart, train
 
@@ -386,3 +386,13 @@ def test_few_features_have_smooth_maps_and_many_cheap_ones():
         X = rng.normal(size=(40, n_features))
         model = PIEFSClassifier(**few).fit(X, X[:, 0] > 0)
         assert model.config_.activation == model.settings_["activation"] == expected
+
+
+def test_one_program_serves_tables_of_different_scale():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3))
+    few = {"n_components": 2, "hidden": (4,), "steps_per_component": 2, "standardize": False}
+    PIEFSClassifier(**few, random_state=0).fit(X, X[:, 0] > 0)
+    compiled = descend._cache_size()
+    PIEFSClassifier(**few, random_state=0, orthogonality=0.5).fit(3 * X, X[:, 0] > 0)
+    assert descend._cache_size() == compiled

@@ -128,6 +128,17 @@ def test_a_record_holds_settings_versions_scores_and_history(results):
         assert plane["phi1"].shape == plane["margin"].shape == (120, 120)
 
 
+def test_without_labels_z_scored_coordinates_are_probed_too(results):
+    records = Records(results / "records")
+    cell = Cell("two-moons", "piefs-diag", "unsupervised", "paper", 0)
+    probed = records.load(cell).metrics["accuracy_standardized_probe"]
+    assert set(probed) == {"train", "validation", "test"}
+    assert "accuracy_standardized_probe" not in records.load(MOONS).metrics
+    (table,) = [t for t in tables(list(records)) if t.name == "unsupervised-standardized"]
+    entry = dict(table.rows)["Two Moons"][1]
+    assert entry.ours.mean == pytest.approx(100 * probed["test"])
+
+
 def test_no_model_and_no_unfinished_run_is_left_behind(results):
     files = {path.name for path in results.rglob("*") if path.is_file()}
     assert files <= {"metrics.json", "history.csv", "plane.npz"} | {

@@ -41,7 +41,7 @@ def test_the_first_coordinate_runs_along_the_roll_on_rows_it_has_not_seen():
 
 def test_coordinates_are_orthonormal_on_all_rows_not_only_the_graphs():
     X, _ = make_moons(600, noise=0.05, random_state=0)
-    model = PIEFSTransformer(graph_rows=200, **SMALL).fit(X)
+    model = PIEFSTransformer(graph_rows=200, batch_size=300, **SMALL).fit(X)
     phi = model.transform(X).astype(float)
     assert np.abs(phi.T @ phi / len(X) - np.eye(3)).max() < 1e-6
     assert model.settings_["schedule"] == "spectral"

@@ -6,9 +6,9 @@ on prefixes bring it back: with `prefix_weight` μ > 0, the first p maps must cl
 for every p, through a readout of their own.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -30,8 +30,7 @@ from piefs.metrics import anisotropy
 from piefs.objective import ReadoutLoss, StepRecord, Trainable
 
 
-@dataclass(frozen=True)
-class JointObjective:
+class JointObjective(eqx.Module):
     """L = L_class + μ mean_p L_class(φ_1 … φ_p) + w_orth ‖C − I‖² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde.
 
     The weights are constants. `population_gram` takes the unbiased estimate of ‖C − I‖² (see
@@ -42,9 +41,9 @@ class JointObjective:
     orthogonality: float
     smoothness: float
     prefix_weight: float = 0.0
-    readout_loss: ReadoutLoss | None = cross_entropy
-    population_gram: bool = True
-    anisotropy: float = 0.0
+    readout_loss: ReadoutLoss | None = eqx.field(static=True, default=cross_entropy)
+    population_gram: bool = eqx.field(static=True, default=True)
+    anisotropy: float = eqx.field(static=True, default=0.0)
 
     def __call__(
         self, params: Trainable, batch: Batch, k: Array, frozen_error: ArrayLike = 0.0
@@ -77,8 +76,7 @@ class JointObjective:
         return losses[-1], losses[-1] + self.prefix_weight * jnp.mean(losses[:-1])
 
 
-@dataclass(frozen=True)
-class SpectralObjective:
+class SpectralObjective(eqx.Module):
     """L = E|Φ(x) − ψ(x)|² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde, with eigenmaps ψ of a graph for targets.
 
     Without labels, in many dimensions, the energy at the sample points alone is minimised by
@@ -87,7 +85,7 @@ class SpectralObjective:
     """
 
     smoothness: float
-    anisotropy: float = 0.0
+    anisotropy: float = eqx.field(static=True, default=0.0)
 
     def __call__(
         self, params: Trainable, batch: Batch, k: Array, frozen_error: ArrayLike = 0.0

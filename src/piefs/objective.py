@@ -4,7 +4,6 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -48,12 +47,12 @@ class StepRecord(NamedTuple):
 Loss = Callable[[Trainable, Batch, Array, ArrayLike], tuple[Array, StepRecord]]
 """A loss of what descends, on a batch, with k maps frozen; and the record of its parts.
 
-The last argument is the Gram error of the frozen maps on all training rows.
+The last argument is the Gram error of the frozen maps on all training rows. A loss is a pytree: its
+numbers are traced, so that data of another scale need no other program.
 """
 
 
-@dataclass(frozen=True)
-class Objective:
+class Objective(eqx.Module):
     """L = sg(w_orth) L_orth + sg(w_class) L_class + sg(w_mde) L_mde (eq:loss_function).
 
     `readout_loss` is None in the unsupervised mode; `anisotropy` multiplies mean (log λ)² (App. C).
@@ -63,10 +62,10 @@ class Objective:
     and an unbiased estimate of what the active one adds.
     """
 
-    weighting: Weighting
-    readout_loss: ReadoutLoss | None = cross_entropy
-    anisotropy: float = 0.0
-    population_gram: bool = False
+    weighting: Weighting = eqx.field(static=True)
+    readout_loss: ReadoutLoss | None = eqx.field(static=True, default=cross_entropy)
+    anisotropy: float = eqx.field(static=True, default=0.0)
+    population_gram: bool = eqx.field(static=True, default=False)
 
     def __call__(
         self, params: Trainable, batch: Batch, k: Array, frozen_error: ArrayLike = 0.0
@@ -96,7 +95,7 @@ class Objective:
         return gram_error(gram(phi, weight), k + 1)
 
 
-@partial(jax.jit, static_argnames=("objective", "optimizer"), donate_argnums=(0, 1))
+@partial(jax.jit, static_argnames="optimizer", donate_argnums=(0, 1))
 def descend(
     params: Trainable,
     opt_state: optax.OptState,
@@ -130,7 +129,7 @@ def descend(
     return jax.lax.fori_loop(0, n_steps, step, (params, opt_state, zeros))
 
 
-@partial(jax.jit, static_argnames="objective")
+@jax.jit
 def losses_on(params: Trainable, batch: Batch, k: ArrayLike, *, objective: Loss) -> StepRecord:
     """The losses of map k on rows that are not trained on."""
     return objective(params, batch, jnp.asarray(k), 0.0)[1]

@@ -231,7 +231,7 @@ def _held_out(
     if isinstance(
         objective, Objective
     ):  # all validation rows at once: their own Gram matrix counts
-        objective = replace(objective, population_gram=False)
+        objective = Objective(objective.weighting, objective.readout_loss, objective.anisotropy)
     needs_losses = config.patience is not None and config.schedule == "sequential"
     return HeldOut(validation, columns, objective, needs_losses)
 

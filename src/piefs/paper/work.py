@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from piefs.baselines import make_baseline
 from piefs.compilation import keep_compiled
@@ -55,6 +58,8 @@ def _train(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict[str, A
     model = load_model(folder.model)
     phi = np.asarray(model.transform(data.validation.x), float)
     metrics["cell"] = str(cell)
+    if cell.mode == "unsupervised":
+        metrics["accuracy_standardized_probe"] = _standardized_probe(model, data)
     metrics["gram_matrix"] = {"validation": (phi.T @ phi / len(phi)).round(5).tolist()}
     record = Records(results / "records").path(cell)
     if cell.dataset in PLANE and cell.seed == 0 and cell.method == "piefs-off":
@@ -63,6 +68,14 @@ def _train(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict[str, A
     atomic.write_json(record / "metrics.json", metrics)  # last: it says that the record is whole
     shutil.rmtree(folder.path)
     return metrics
+
+
+def _standardized_probe(model: Any, data: Dataset) -> dict[str, float]:
+    """Accuracy by split of a logistic regression on z-scored coordinates."""
+    probe = make_pipeline(model, StandardScaler(), LogisticRegression(max_iter=1000))
+    probe[1:].fit(model.transform(data.train.x), data.train.y)
+    splits = {"train": data.train, "validation": data.validation, "test": data.test}
+    return {name: float(probe.score(rows.x, rows.y)) for name, rows in splits.items()}
 
 
 def _write_plane(path: Path, model: Any, data: Dataset) -> None:

@@ -61,7 +61,9 @@ def test_counted_work_of_a_step_is_what_the_step_does(metric, d, equations):
     )
     step = jax.grad(lambda p: Objective(Dampened())(p, rows, 1)[0])
     performed = [e for e in equations(step, params) if e.primitive.name == "dot_general"]
-    # The map's sensitivity to x is written down too; nothing uses it, so it is never computed.
-    counted = step_flops(d, batch, metric, merged=True) + 2 * batch * d * 64
+    # Sensitivities of the networks to x are written down too; nothing uses them, so they are never
+    # computed.
+    n_networks = {"off": 1, "diag": 2, "trotter": 3}[metric]
+    counted = step_flops(d, batch, metric, merged=True) + n_networks * 2 * batch * d * 64
     # Products with vectors (output layer, readout, weighted means) are left out of the count.
     assert sum(map(products, performed)) == pytest.approx(counted, rel=0.03)

@@ -7,7 +7,7 @@ import pytest
 
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier
-from piefs.estimators.base import probe_cross_entropy
+from piefs.estimators.measures import probe_cross_entropy
 from piefs.graphs import eigenmaps
 from piefs.maps import coordinates, init_map, stack
 from piefs.pretrain import distill, graph_laplacian_maps, subsample

@@ -4,12 +4,30 @@ from __future__ import annotations
 
 import shlex
 import sys
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from piefs.cli.data_commands import data_app
+from piefs.cli.options import (
+    Data,
+    DataDir,
+    Debug,
+    Force,
+    Json,
+    Missing,
+    Model,
+    OutFile,
+    Part,
+    Preset,
+    Quiet,
+    Resume,
+    Seed,
+    SplitName,
+    Task,
+)
+from piefs.cli.research import eigen, reproduce
 from piefs.compilation import keep_compiled
 
 app = typer.Typer(
@@ -20,63 +38,11 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-data_app = typer.Typer(help="Built-in data sets: what there is, and where it is.")
 app.add_typer(data_app, name="data")
 
 
 INTERRUPTED = 130  # what shells call a program that Ctrl-C has ended
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer does not export it under its own name
-
-
-class Preset(StrEnum):
-    """Named sets of settings."""
-
-    default = "default"
-    paper = "paper"
-    fast = "fast"
-
-
-class Task(StrEnum):
-    """What to learn."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-    unsupervised = "unsupervised"
-
-
-class Missing(StrEnum):
-    """What to do with missing values."""
-
-    error = "error"
-    impute = "impute"
-
-
-class SplitName(StrEnum):
-    """A part of a built-in data set."""
-
-    train = "train"
-    validation = "validation"
-    test = "test"
-
-
-Seed = Annotated[int, typer.Option(help="Seed of initialisation and batches.", min=0)]
-Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
-DataDir = Annotated[
-    Path | None, typer.Option(help="Folder of the built-in sets' files, else $PIEFS_DATA.")
-]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is in the results' folder.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was cut off.")]
-Model = Annotated[Path, typer.Argument(help="A run's folder, or the model folder in it.")]
-Data = Annotated[
-    str, typer.Argument(help="A file (.csv, .tsv, .parquet, .npz, .npy) or a built-in data set.")
-]
-Part = Annotated[SplitName, typer.Option("--split", help="Which part of a built-in data set.")]
-OutFile = Annotated[
-    Path | None, typer.Option(help="Where to write (.csv, .npz, .npy, .parquet), else print CSV.")
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -258,132 +224,8 @@ def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
     show_model(model, as_json=as_json)
 
 
-@app.command()
-def reproduce(
-    items: Annotated[
-        list[str] | None,
-        typer.Argument(help="Tables and figures, e.g. table-main; all if none is named."),
-    ] = None,
-    dataset: Annotated[list[str] | None, typer.Option(help="Only this data set.")] = None,
-    seeds: Annotated[int, typer.Option(help="Seeds a cell.", min=1)] = 5,
-    jobs: Annotated[int | None, typer.Option(help="Runs at a time, one a core.", min=1)] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Tiny budgets: try the whole way.")
-    ] = False,
-    report_only: Annotated[
-        bool, typer.Option("--report-only", help="Train nothing; write the report.")
-    ] = False,
-    show: Annotated[str | None, typer.Option(help="Print what is known of one cell.")] = None,
-    out: Annotated[Path, typer.Option(help="Folder for records and report.")] = Path("results"),
-    data_dir: DataDir = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Re-derive the paper's tables and figures, each number beside the paper's."""
-    from piefs.cli.reproduce import reproduce_paper, show_cell
-
-    if show is not None:
-        show_cell(show, out)
-        return
-    reproduce_paper(
-        items or [],
-        out,
-        datasets=dataset or [],
-        n_seeds=seeds,
-        jobs=jobs,
-        quick=quick,
-        report_only=report_only,
-        data_dir=data_dir,
-        quiet=quiet,
-    )
-
-
-@app.command()
-def eigen(
-    problem: Annotated[
-        str | None, typer.Argument(help="A problem of known spectrum, e.g. dirichlet-square.")
-    ] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="List the problems.")] = False,
-    n_eigenpairs: Annotated[
-        int | None, typer.Option("-k", "--n-eigenpairs", help="How many eigenpairs.", min=1)
-    ] = None,
-    training: Annotated[str | None, typer.Option(help="joint or sequential.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Training steps.", min=0)] = None,
-    points: Annotated[
-        str | None, typer.Option(help="Of the Ritz step: quadrature, sobol or random.")
-    ] = None,
-    n_points: Annotated[int | None, typer.Option(help="How many of them, at most.")] = None,
-    seed: Seed = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Find the lowest eigenpairs of an operator whose spectrum is known."""
-    if problem is None and not list_all:
-        raise typer.BadParameter("name a problem, or ask for the --list")
-    from piefs.cli.eigen import list_problems, solve_problem
-
-    if problem is None or list_all:
-        return list_problems(as_json=as_json)
-    solve_problem(
-        problem,
-        out or Path("runs") / f"eigen-{problem}",
-        n_eigenpairs=n_eigenpairs,
-        quiet=quiet,
-        as_json=as_json,
-        training=training,
-        n_steps=steps,
-        points=points,
-        n_points=n_points,
-        random_state=seed,
-    )
-
-
-@data_app.command("list")
-def data_list(data_dir: DataDir = None, as_json: Json = False, debug: Debug = False) -> None:
-    """The built-in data sets, and whether their files are here."""
-    from piefs.cli.data import show_list
-
-    show_list(data_dir, as_json=as_json)
-
-
-@data_app.command("path")
-def data_path(
-    name: Annotated[str, typer.Argument(help="A built-in data set.")],
-    data_dir: DataDir = None,
-    debug: Debug = False,
-) -> None:
-    """Where a data set's file is."""
-    from piefs.cli.data import show_path
-
-    show_path(name, data_dir)
-
-
-@data_app.command("build")
-def data_build(
-    name: Annotated[str, typer.Argument(help="cifar10-r18.")],
-    data_dir: DataDir = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Make a data set from images and a pretrained network (needs a network connection)."""
-    from piefs.cli.data import build_and_tell
-
-    build_and_tell(name, data_dir, quiet=quiet)
-
-
-@data_app.command("fetch")
-def data_fetch(
-    name: Annotated[str, typer.Argument(help="A built-in data set.")],
-    data_dir: DataDir = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Download a data set's file and verify what it decodes to."""
-    from piefs.cli.data import fetch_and_tell
-
-    fetch_and_tell(name, data_dir, quiet=quiet)
+app.command()(reproduce)
+app.command()(eigen)
 
 
 def main() -> None:

@@ -14,8 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
@@ -27,6 +25,12 @@ from piefs.columns import coordinates_of, dirichlet_matrix
 from piefs.errors import InputError
 from piefs.estimators.budget import choose_budget, strata_of, worth_choosing
 from piefs.estimators.crossfit import check_folds, cross_fitted
+from piefs.estimators.measures import (
+    gram_errors_of,
+    leading_variance,
+    probe_cross_entropy,
+    weighted_gram,
+)
 from piefs.estimators.progress import ProgressPrinter, announce
 from piefs.estimators.settings import (
     activation_for,
@@ -38,7 +42,7 @@ from piefs.estimators.settings import (
 from piefs.graphs import eigenmaps
 from piefs.history import Validation
 from piefs.io.checkpoints import Checkpoint
-from piefs.losses import Readout, gram, gram_error, unbiased_gram_error
+from piefs.losses import Readout
 from piefs.maps import unstack
 from piefs.metrics import MetricFactory
 from piefs.model import Model
@@ -381,7 +385,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         mixing = unmixing = np.eye(n_components)
         if whiten:
             raw = coordinates_of(final.maps, samples.x)
-            mixing, unmixing = whitening(_weighted_gram(raw, weights))
+            mixing, unmixing = whitening(weighted_gram(raw, weights))
         readout = jax.tree.map(np.asarray, final.readout)
         model = Model(
             jnp.asarray(self.center_, self._dtype),
@@ -394,7 +398,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         # Host arrays: they pickle and copy without a device, and keep their precision.
         self.model_ = jax.tree.map(lambda a: np.asarray(a, self._dtype), model)
         self.coordinates_ = coordinates_of(self.model_.maps, samples.x, self.model_.mixing)
-        self.gram_ = _weighted_gram(self.coordinates_, weights)
+        self.gram_ = weighted_gram(self.coordinates_, weights)
         self.gram_error_ = float(np.sum((self.gram_ - np.eye(n_components)) ** 2))
         raw_form = dirichlet_matrix(final.maps, final.params.metric, samples)
         self.dirichlet_ = mixing @ raw_form @ mixing.T
@@ -473,59 +477,10 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         `gram_error` is ‖C − I‖²_F over all rows of X, `gram_residual` its root, and
         `gram_error_unbiased` estimates the population's, without the O(1/n) of sampling noise.
         """
-        return _gram_errors(self._coordinates(X))
+        return gram_errors_of(self._coordinates(X))
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator as a model folder, which `piefs.load` reads."""
         from piefs.estimators.files import save
 
         save(self, Path(folder))
-
-
-def _weighted_gram(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Σ w φφᵀ / Σ w in double precision."""
-    phi, weights = phi.astype(np.float64), weights.astype(np.float64)
-    return (phi * weights[:, None]).T @ phi / weights.sum()
-
-
-def leading_variance(samples: Samples, n_rows: int = 5000, n_iterations: int = 50) -> float:
-    """The largest eigenvalue of the covariance, by power iteration on rows spread over the data."""
-    counting = np.flatnonzero(samples.weights)
-    spread = np.linspace(0, len(counting) - 1, min(n_rows, len(counting))).astype(int)
-    rows = counting[spread]
-    x, weight = samples.x[rows].astype(np.float64), samples.weights[rows].astype(np.float64)
-    weight /= weight.sum()
-    centred = (x - weight @ x) * np.sqrt(weight)[:, None]
-    direction = np.random.default_rng(0).standard_normal(x.shape[1])
-    variance = 0.0
-    for _ in range(n_iterations):
-        direction = centred.T @ (centred @ (direction / np.linalg.norm(direction)))
-        variance = float(np.linalg.norm(direction))
-        if variance < np.finfo(np.float32).tiny:
-            return 1.0  # all rows are the same: no length to speak of
-    return variance
-
-
-def _gram_errors(phi: np.ndarray) -> dict[str, float]:
-    """The three measures, in double precision."""
-    with jax.enable_x64(True):
-        phi64 = jnp.asarray(phi, jnp.float64)
-        error = float(gram_error(gram(phi64)))
-        unbiased = float(unbiased_gram_error(phi64)) if len(phi) > 1 else float("nan")
-    return {
-        "gram_error": error,
-        "gram_residual": error**0.5,
-        "gram_error_unbiased": unbiased,
-    }
-
-
-def probe_cross_entropy(features: np.ndarray, labels: np.ndarray) -> float:
-    """The held-out cross-entropy of a logistic regression on features: a scale for T_class."""
-    parts = train_test_split(features, labels, test_size=0.3, random_state=0)
-    fitted_x, held_x, fitted_y, held_y = map(np.asarray, parts)
-    if len(np.unique(fitted_y)) < 2:
-        raise InputError("T_class cannot be calibrated: the subsample has only one class")
-    probe = LogisticRegression(max_iter=1000).fit(fitted_x, fitted_y)
-    known = np.isin(held_y, probe.classes_)
-    loss = log_loss(held_y[known], probe.predict_proba(held_x[known]), labels=probe.classes_)
-    return max(float(loss), 1e-3)

@@ -1,0 +1,58 @@
+"""Options that several commands share."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Preset(StrEnum):
+    """Named sets of settings."""
+
+    default = "default"
+    paper = "paper"
+    fast = "fast"
+
+
+class Task(StrEnum):
+    """What to learn."""
+
+    auto = "auto"
+    classification = "classification"
+    regression = "regression"
+    unsupervised = "unsupervised"
+
+
+class Missing(StrEnum):
+    """What to do with missing values."""
+
+    error = "error"
+    impute = "impute"
+
+
+class SplitName(StrEnum):
+    """A part of a built-in data set."""
+
+    train = "train"
+    validation = "validation"
+    test = "test"
+
+
+Seed = Annotated[int, typer.Option(help="Seed of initialisation and batches.", min=0)]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+DataDir = Annotated[
+    Path | None, typer.Option(help="Folder of the built-in sets' files, else $PIEFS_DATA.")
+]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is in the results' folder.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was cut off.")]
+Model = Annotated[Path, typer.Argument(help="A run's folder, or the model folder in it.")]
+Data = Annotated[
+    str, typer.Argument(help="A file (.csv, .tsv, .parquet, .npz, .npy) or a built-in data set.")
+]
+Part = Annotated[SplitName, typer.Option("--split", help="Which part of a built-in data set.")]
+OutFile = Annotated[
+    Path | None, typer.Option(help="Where to write (.csv, .npz, .npy, .parquet), else print CSV.")
+]

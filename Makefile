@@ -30,6 +30,8 @@ test: lint
 bench: .venv-bench/.installed
 	.venv-bench/bin/python -m benchmarks $(ONLY)
 	.venv-bench/bin/python -m benchmarks.report
+	.venv-bench/bin/python -m benchmarks.rotation_tables
+	.venv-bench/bin/python -m benchmarks.operators_page
 
 .venv-bench/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-bench

@@ -11,7 +11,7 @@ from experiments.__main__ import STUDIES
 from experiments.bayes import bayes_accuracy, log_densities
 from experiments.data import OTHER_CLASSES, OTHER_NUMBERS
 from experiments.labels import labelled_rows
-from experiments.report import corrected_t_test, ordered, others_section, spread
+from experiments.report import corrected_t_test, headline, ordered, others_section, spread
 from scipy import stats
 from sklearn.datasets import make_moons
 
@@ -99,3 +99,11 @@ def test_a_run_leaves_a_record_and_is_not_run_twice(tmp_path):
     assert found["accuracy"] > 0.8
     assert "0 of 1 runs are done" in said[0]
     assert "1 of 1 runs are done" in said[1]
+
+
+def test_a_data_set_that_ours_has_not_run_on_is_not_in_the_headline():
+    """Else the best baseline would stand in our column."""
+    forest = {"study": "main", "dataset": "mnist", "method": "random-forest", "accuracy": 0.9}
+    assert "mnist" not in headline([forest])
+    ours = forest | {"method": "piefs", "accuracy": 0.8}
+    assert "| mnist | **80.00** | 90.00 (random-forest) |" in headline([forest, ours])

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from jax import Array
 
-CHUNK_BYTES = 32 * 2**20
+CHUNK_BYTES = 13 * 10**6  # two chunks, in use and in preparation, share a cache of 32 MB
 CHUNK_STEPS = 250
 
 
@@ -85,7 +85,7 @@ def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int)
     fitting = CHUNK_BYTES // (batch_size * n_features * itemsize)
     most = int(np.clip(fitting, 1, min(CHUNK_STEPS, interval)))
     divisors = [length for length in range(most, 0, -1) if interval % length == 0]
-    return divisors[0] if 2 * divisors[0] >= most else most
+    return divisors[0] if 2 * divisors[0] > most else most
 
 
 def row_stream(seed: int, k: int, n: int, start: int, size: int) -> np.ndarray:

@@ -23,7 +23,7 @@ lint: install
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses 2
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 # Peers and the PyTorch reference are heavy, hence an environment of their own.
 # make bench ONLY="steps inference" measures a part; htru2 and mnist are looked for in $$PIEFS_DATA.

@@ -10,7 +10,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from piefs import PIEFSClassifier
 from piefs.datasets import load
-from piefs.train import TrainState
+from piefs.state import TrainState
 
 PAPER_PRESET = 0.9579  # test accuracy of preset `paper`, seeds 0 and 1 (results/records)
 

@@ -18,7 +18,8 @@ PROGRAM = """
 import json, resource, time
 import numpy as np
 from piefs.batches import Samples
-from piefs.train import TrainConfig, train
+from piefs.config import TrainConfig
+from piefs.train import train
 n, d, K, batch, width = {n}, {d}, {K}, {batch}, {width}
 rng = np.random.default_rng(0)
 x, y = rng.standard_normal((n, d), dtype=np.float32), rng.integers(0, 3, n).astype(np.int32)

@@ -179,8 +179,8 @@ def main() -> None:
     """Run the studies named on the command line, or all; what has a record is not run again."""
     parser = argparse.ArgumentParser(prog="experiments", description=__doc__)
     parser.add_argument("studies", nargs="*", metavar="STUDY", help=f"of: {', '.join(STUDIES)}")
-    parser.add_argument("--dataset", help="only this data set")
-    parser.add_argument("--method", help="only this method")
+    for name in ("dataset", "method"):
+        parser.add_argument(f"--{name}", action="append", help=f"only this {name}; may be repeated")
     parser.add_argument("--seeds", type=int, default=10, help="only the first seeds (or splits)")
     options = parser.parse_args()
     if unknown := set(options.studies) - set(STUDIES):
@@ -190,8 +190,8 @@ def main() -> None:
     runs = [
         run
         for run in runs
-        if options.dataset in (None, run.dataset)
-        and options.method in (None, run.name)
+        if run.dataset in (options.dataset or [run.dataset])
+        and run.name in (options.method or [run.name])
         and run.seed < options.seeds
     ]
     missing = [run for run in runs if not run.path.is_file()]

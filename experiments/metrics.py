@@ -20,7 +20,7 @@ from experiments.methods import Method
 from piefs import PIEFSClassifier, PIEFSTransformer
 
 MOST_ROWS = 10_000
-DATASETS = {"two-moons": 2, "htru2": 8, "cifar10-embedding": 512, "mnist": 784}
+DATASETS = {"two-moons": 2, "circles": 2, "htru2": 8, "cifar10-embedding": 512, "mnist": 784}
 
 TRACE: dict[str, Any] = {"metric_constraint": "trace"}
 METRICS: dict[str, dict[str, Any]] = {

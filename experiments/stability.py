@@ -139,7 +139,7 @@ def draw(records: Records) -> None:
         )
     right.set(xscale="log", ylim=(85, 100), xlabel="training rows seen", ylabel="held out, %")
     right.grid(alpha=0.3)
-    right.legend(loc="lower right", fontsize=8)
+    right.legend(loc="lower center", fontsize=8)
     FIGURE.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(FIGURE, dpi=130)
     plt.close(figure)

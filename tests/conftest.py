@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,11 @@ from typing import Any
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "xla")
 )
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
+if version("jaxlib").startswith("0.10."):  # flags of XLA come and go, and an unknown one is fatal
+    os.environ.setdefault(
+        "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
+    )
 
 import jax
 import jax.numpy as jnp

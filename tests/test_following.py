@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from piefs.batches import Samples
+from piefs.config import TrainConfig
 from piefs.following import N_MARKS, outer_product, passes_mark
 from piefs.maps import coordinates_and_gradients, init_map, stack
-from piefs.train import TrainConfig, train
+from piefs.train import train
 
 CONFIG = TrainConfig(
     schedule="joint",

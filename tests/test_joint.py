@@ -11,6 +11,7 @@ from sklearn.datasets import make_circles
 from piefs import PIEFSClassifier
 from piefs.batches import Batch, Samples
 from piefs.columns import coordinates_of
+from piefs.config import TrainConfig
 from piefs.errors import InputError
 from piefs.estimators.budget import lowest_mean, worth_choosing
 from piefs.estimators.settings import WEIGHT_DECAYS
@@ -20,7 +21,8 @@ from piefs.maps import coordinates_and_gradients, init_map, stack, unstack
 from piefs.metrics import Off, init_metric
 from piefs.objective import Trainable, descend
 from piefs.optimizers import Optimizer
-from piefs.train import TrainConfig, WarmStart, train
+from piefs.state import WarmStart
+from piefs.train import train
 
 K, D, N, C = 3, 4, 20, 2
 

@@ -9,13 +9,16 @@ from sklearn.datasets import make_moons
 
 from piefs.batches import Batch, Samples
 from piefs.columns import coordinates_of, energy_of
+from piefs.config import TrainConfig
+from piefs.history import Validation
 from piefs.losses import gram, gram_error
 from piefs.maps import ScalarMap, init_map, n_maps
 from piefs.metrics import Metric, Off
 from piefs.objective import Objective, StepRecord, descend
 from piefs.optimizers import Optimizer
 from piefs.rotations import ROTATIONS, rotate
-from piefs.train import TrainConfig, Validation, WarmStart, train
+from piefs.state import WarmStart
+from piefs.train import train
 from piefs.weighting import Dampened, Static
 
 N, D, K = 120, 3, 3

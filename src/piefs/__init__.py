@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from piefs.metrics import Metric
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.rotations import Rotation
-    from piefs.train import TrainState
+    from piefs.state import TrainState
     from piefs.weighting import LossWeights
 
 __all__ = [

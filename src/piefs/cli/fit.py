@@ -14,6 +14,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.table import Table
 
 from piefs.cli.config import read_config, use_device
+from piefs.config import TrainConfig
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
 from piefs.errors import InputError
@@ -21,7 +22,8 @@ from piefs.estimators.settings import resolve_settings, train_config
 from piefs.io.encoding import ColumnEncoding, TableEncoder
 from piefs.presets import PAPER
 from piefs.runs import RunFolder, run
-from piefs.train import Callback, TrainConfig, TrainState
+from piefs.state import TrainState
+from piefs.train import Callback
 
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",

@@ -14,24 +14,21 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.model_selection import train_test_split
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from piefs import pretrain
 from piefs.batches import Samples
 from piefs.columns import coordinates_of, dirichlet_matrix
-from piefs.errors import InputError
-from piefs.estimators.budget import choose_budget, strata_of, worth_choosing
+from piefs.estimators.beginnings import distilled_maps, graph_samples
+from piefs.estimators.budget import choose_budget, worth_choosing
 from piefs.estimators.crossfit import check_folds, cross_fitted
 from piefs.estimators.measures import (
     gram_errors_of,
     leading_variance,
-    probe_cross_entropy,
     weighted_gram,
 )
 from piefs.estimators.progress import ProgressPrinter, announce
+from piefs.estimators.rows import as_precise_as, samples_of, scaling_of, set_aside
 from piefs.estimators.settings import (
     activation_for,
     decays_for,
@@ -39,7 +36,6 @@ from piefs.estimators.settings import (
     resolve_settings,
     train_config,
 )
-from piefs.graphs import eigenmaps
 from piefs.history import Validation
 from piefs.io.checkpoints import Checkpoint
 from piefs.losses import Readout
@@ -49,7 +45,8 @@ from piefs.model import Model
 from piefs.objective import ReadoutLoss
 from piefs.presets import PAPER
 from piefs.ritz import Ritz, ritz, whitening
-from piefs.train import Callback, TrainState, WarmStart, initial_state, train
+from piefs.state import TrainState, WarmStart, initial_state
+from piefs.train import Callback, train
 from piefs.weighting import Weighting
 
 ROWS_TO_SPARE = 10_000  # with so many rows, some can be set aside to stop on
@@ -168,82 +165,99 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
 
         Targets are class indices, or standardised numbers of shape (n, n_outputs).
         """
-        supervised = targets is not None
         self.seed_ = self._seed()
-        settings = self.check_settings(len(X), supervised=supervised)
-        if self.batch_size not in (None, "auto") and int(self.batch_size) > len(X):
-            warnings.warn(
-                f"batch_size={self.batch_size} is clipped to the {len(X)} rows there are",
-                stacklevel=3,
-            )
+        settings = self._settings_for(X, targets, validation_data)
+        in_turn = settings["schedule"] == "sequential"
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         with jax.enable_x64(settings["dtype"] == "float64"):
             self._dtype = np.dtype(settings["dtype"])
-            if settings["activation"] == "auto":
-                settings["activation"] = activation_for(X.shape[1])
-            in_turn = settings["schedule"] == "sequential"
-            if settings["early_stopping"] == "auto":
-                given = validation_data is not None
-                settings["early_stopping"] = (
-                    given or len(X) >= ROWS_TO_SPARE
-                    if in_turn
-                    else supervised and worth_choosing(len(X), settings["steps_per_component"])
+            if validation_data is None and settings["early_stopping"] and in_turn:
+                kept, held = set_aside(
+                    np.arange(len(X)), targets, self.validation_fraction, self.seed_
                 )
+                validation_data = X[held], _at(targets, held)
+                X, targets, weight = X[kept], _at(targets, kept), _at(weight, kept)
+            self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
+            if self.standardize:
+                self.center_, self.scale_ = scaling_of(X, weight)
+            unlabeled = None if X_unlabeled is None else self._rows(X_unlabeled)
+            samples = samples_of(self._standardized(X), targets, weight, class_weight, unlabeled)
             decays = decays_for(settings["weight_decay"])
             settings["weight_decay"] = decays[0]
-            if validation_data is None and settings["early_stopping"] and in_turn:
-                X, targets, weight, validation_data = self._hold_out(X, targets, weight)
-            self._fit_scaling(X, weight)
-            samples = self._samples(X, targets, weight, class_weight, X_unlabeled)
-            trained_on = samples
-            if settings["schedule"] == "spectral":
-                trained_on = self._graph_samples(samples, settings)
             warm = self._begin_from(samples, settings)
-            length = 1.0 if settings["schedule"] == "sequential" else leading_variance(samples)
+            length = 1.0 if in_turn else leading_variance(samples)
             self.config_ = train_config(settings, seed=self.seed_, squared_length=length)
             self.n_iter_budget_ = self.config_.total_steps
             callbacks = list(self.callbacks or ())
             if self.verbose:
                 callbacks.append(ProgressPrinter(self.config_, self.verbose))
-            validation = self._validation(validation_data)
+            to_train: dict[str, Any] = {
+                "n_outputs": n_outputs,
+                "readout_loss": readout_loss,
+                "validation": self._validation(validation_data),
+                "warm_start": warm,
+                "callbacks": callbacks,
+            }
             if settings["early_stopping"] and not in_turn:
-                steps, decay = choose_budget(
-                    samples,
-                    self.config_,
-                    decays,
-                    validation=validation,
-                    fraction=self.validation_fraction,
-                    scorer=self._scorer,
-                    n_outputs=n_outputs,
-                    readout_loss=readout_loss,
-                    warm_start=warm,
-                    callbacks=[c for c in callbacks if not isinstance(c, Checkpoint)],
-                )
-                settings |= {"steps_per_component": steps, "weight_decay": decay}
-                self.config_ = replace(
-                    self.config_,
-                    steps_per_component=steps,
-                    weight_decay=decay,
-                    patience=None,
-                )
-                announce(callbacks, "all rows", steps)
+                self._choose_budget(samples, settings, decays, to_train)
             self.settings_ = described(settings)
+            trained_on = samples
+            if settings["schedule"] == "spectral":
+                trained_on = graph_samples(samples, settings, self.seed_)
             state = initial_state(trained_on, self.config_, n_outputs, warm)
             for callback in callbacks:
                 if isinstance(callback, Checkpoint):
                     callback.bind(self.settings_, self.seed_, trained_on)
                     state = callback.restore(state)
-            final = train(
-                trained_on,
-                self.config_,
-                n_outputs=n_outputs,
-                readout_loss=readout_loss,
-                validation=validation,
-                warm_start=warm,
-                callbacks=callbacks,
-                state=state,
-            )
+            final = train(trained_on, self.config_, **to_train, state=state)
             self._set_fitted(final, samples, whiten=settings["whiten"])
+
+    def _settings_for(
+        self, X: np.ndarray, targets: np.ndarray | None, validation_data: Any
+    ) -> dict[str, Any]:
+        """The settings for these rows, with what depends on them decided."""
+        settings = self.check_settings(len(X), supervised=targets is not None)
+        if self.batch_size not in (None, "auto") and int(self.batch_size) > len(X):
+            warnings.warn(
+                f"batch_size={self.batch_size} is clipped to the {len(X)} rows there are",
+                stacklevel=4,
+            )
+        if settings["activation"] == "auto":
+            settings["activation"] = activation_for(X.shape[1])
+        if settings["early_stopping"] == "auto":
+            if settings["schedule"] == "sequential":
+                stops = validation_data is not None or len(X) >= ROWS_TO_SPARE
+            else:
+                n_steps = settings["steps_per_component"]
+                stops = targets is not None and worth_choosing(len(X), n_steps)
+            settings["early_stopping"] = stops
+        return settings
+
+    def _choose_budget(
+        self,
+        samples: Samples,
+        settings: dict[str, Any],
+        decays: Sequence[float],
+        to_train: dict[str, Any],
+    ) -> None:
+        """Put the best number of steps and the best weight decay into settings and config."""
+        callbacks = to_train["callbacks"]
+        for_trials: dict[str, Any] = to_train | {
+            "callbacks": [c for c in callbacks if not isinstance(c, Checkpoint)]
+        }
+        steps, decay = choose_budget(
+            samples,
+            self.config_,
+            decays,
+            fraction=self.validation_fraction,
+            scorer=self._scorer,
+            **for_trials,
+        )
+        settings |= {"steps_per_component": steps, "weight_decay": decay}
+        self.config_ = replace(
+            self.config_, steps_per_component=steps, weight_decay=decay, patience=None
+        )
+        announce(callbacks, "all rows", steps)
 
     def check_settings(self, n_rows: int, *, supervised: bool = True) -> dict[str, Any]:
         """What the keywords come to for `n_rows` rows; an InputError where they cannot work."""
@@ -256,78 +270,23 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _hold_out(
-        self, X: np.ndarray, targets: np.ndarray | None, weight: np.ndarray | None
-    ) -> tuple:
-        """Set `validation_fraction` of the rows aside, class shares kept where that is possible."""
-        n_held_out = max(1, round(self.validation_fraction * len(X)))
-        kept, held = train_test_split(
-            np.arange(len(X)),
-            test_size=n_held_out,
-            stratify=strata_of(targets, n_held_out),
-            random_state=self.seed_,
-        )
-        pick = lambda a, rows: None if a is None else a[rows]  # noqa: E731
-        held_out = X[held], pick(targets, held)
-        return X[kept], pick(targets, kept), pick(weight, kept), held_out
-
-    def _fit_scaling(self, X: np.ndarray, weight: np.ndarray | None) -> None:
-        """Training mean and standard deviation; a constant column keeps scale 1."""
-        self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
-        if self.standardize:
-            X = X.astype(np.float64)
-            self.center_ = np.average(X, axis=0, weights=weight)
-            deviation = np.sqrt(np.average((X - self.center_) ** 2, axis=0, weights=weight))
-            tiny = 10 * np.finfo(np.float64).eps * np.abs(self.center_)
-            self.scale_ = np.where(deviation > tiny, deviation, 1.0)
-
     def _standardized(self, X: np.ndarray) -> np.ndarray:
         if not self.standardize:
             return np.ascontiguousarray(X, dtype=self._dtype)
         return ((X - self.center_) / self.scale_).astype(self._dtype)
 
-    def _samples(
-        self,
-        X: np.ndarray,
-        targets: np.ndarray | None,
-        weight: np.ndarray | None,
-        class_weight: Any,
-        X_unlabeled: Any,
-    ) -> Samples:
-        """The rows as training sees them; unlabelled ones have a label weight of zero."""
-        label_weight = weight
-        if targets is not None and class_weight is not None:
-            by_class = compute_sample_weight(class_weight, targets)
-            label_weight = by_class if weight is None else by_class * weight
-        if targets is not None and targets.dtype.kind == "f":
-            targets = targets.astype(self._dtype)
-        x = self._standardized(X)
-        if X_unlabeled is None:
-            return Samples(x, targets, weight, label_weight)
-        extra = self._standardized(self._checked(X_unlabeled))
-
-        def followed_by(value: float, given: np.ndarray | None) -> np.ndarray:
-            given = np.ones(len(x)) if given is None else given
-            fill = np.full((len(extra), *given.shape[1:]), value, given.dtype)
-            return np.concatenate([given, fill])
-
-        return Samples(
-            np.concatenate([x, extra]),
-            None if targets is None else followed_by(0, targets),
-            followed_by(1, weight),
-            followed_by(0, label_weight),
-        )
+    def _rows(self, X: Any) -> np.ndarray:
+        """New rows as the maps take them."""
+        return self._standardized(self._checked(X))
 
     def _validation(self, data: tuple[np.ndarray, np.ndarray | None] | None) -> Validation | None:
         if data is None:
             return None
-        x, targets = data
-        if targets is not None and targets.dtype.kind == "f":
-            targets = targets.astype(self._dtype)
-        samples = Samples(self._standardized(x), targets)
+        x = self._standardized(data[0])
+        targets = as_precise_as(x, data[1])
         if targets is None:
-            return Validation(samples)
-        return Validation(samples, self._scorer(targets))
+            return Validation(Samples(x))
+        return Validation(Samples(x, targets), self._scorer(targets))
 
     def _scorer(self, targets: np.ndarray) -> Any:
         raise NotImplementedError
@@ -340,45 +299,12 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
                 return WarmStart(unstack(self.model_.maps), self.model_.metric, self._raw_readout())
         if settings["pretraining"] is None:
             return None
-        return WarmStart(self._pretrained_maps(samples, settings))
+        return WarmStart(distilled_maps(samples, settings, self.seed_))
 
     def _raw_readout(self) -> Readout:
         """The readout on the maps as they are trained, before mixing."""
         readout = self.model_.readout
         return Readout(readout.weights @ self.model_.mixing, readout.bias)
-
-    def _graph_samples(self, samples: Samples, settings: dict[str, Any]) -> Samples:
-        """The rows that the graph is built on, with their eigenmaps for targets."""
-        rows = pretrain.subsample(len(samples), self.seed_, settings["graph_rows"])
-        x = samples.x[rows]
-        targets = eigenmaps(x, settings["n_components"]).astype(self._dtype)
-        return Samples(x, targets, samples.weights[rows])
-
-    def _pretrained_maps(self, samples: Samples, settings: dict[str, Any]) -> list:
-        """Distilled maps; a calibrated T_class is put into the settings as a number."""
-        rows = pretrain.subsample(len(samples), self.seed_, settings["graph_rows"])
-        n_components = settings["n_components"]
-        if len(rows) < n_components + 2:
-            raise InputError(
-                f"graph-Laplacian pretraining of {n_components} maps needs at least "
-                f"{n_components + 2} rows, not {len(rows)}"
-            )
-        x = samples.x[rows]
-        targets = eigenmaps(x, n_components)
-        if settings["t_class"] == "calibrated":
-            if samples.target is None or samples.target.ndim > 1:
-                raise InputError('t_class="calibrated" needs classes')
-            labeled = samples.label_weights[rows] > 0
-            settings["t_class"] = probe_cross_entropy(
-                targets[labeled], samples.target[rows][labeled]
-            )
-        return pretrain.graph_laplacian_maps(
-            x,
-            targets,
-            hidden=tuple(settings["hidden"]),
-            activation=settings["activation"],
-            seed=self.seed_,
-        )
 
     def _set_fitted(self, final: TrainState, samples: Samples, *, whiten: bool) -> None:
         weights, n_components = samples.weights, self.config_.n_components
@@ -440,8 +366,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         """The coordinates as an array, whatever `set_output` asks of `transform`."""
         check_is_fitted(self)
         with jax.enable_x64(self._dtype == np.float64):
-            x = self._standardized(self._checked(X))
-            return coordinates_of(self.model_.maps, x, self.model_.mixing)
+            return coordinates_of(self.model_.maps, self._rows(X), self.model_.mixing)
 
     def _outputs(self, X: Any) -> np.ndarray:
         """What the readout says of each row, shape (n, n_outputs)."""
@@ -484,3 +409,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         from piefs.estimators.files import save
 
         save(self, Path(folder))
+
+
+def _at(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if values is None else values[rows]

@@ -12,13 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
-from sklearn.model_selection import train_test_split
 
 from piefs.batches import Samples
+from piefs.config import TrainConfig
 from piefs.estimators.progress import announce
+from piefs.estimators.rows import set_aside
 from piefs.history import Validation
 from piefs.objective import ReadoutLoss
-from piefs.train import Callback, TrainConfig, WarmStart, train
+from piefs.state import WarmStart
+from piefs.train import Callback, train
 
 FEWEST_STEPS = 100
 ENOUGH_HELD_OUT, MOST_CUTS = 200, 4
@@ -94,17 +96,6 @@ def _cuts(
 def hold_out(samples: Samples, fraction: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows to train on, and labelled rows set aside, class shares kept where that is possible."""
     labelled = np.flatnonzero(samples.label_weights > 0)
-    n_held_out = max(1, round(fraction * len(labelled)))
-    strata = strata_of(samples.targets[labelled], n_held_out)
-    _, held = train_test_split(labelled, test_size=n_held_out, stratify=strata, random_state=seed)
-    held = np.sort(np.asarray(held))
+    _, held = set_aside(labelled, samples.targets[labelled], fraction, seed)
+    held = np.sort(held)
     return np.setdiff1d(np.arange(len(samples)), held), held
-
-
-def strata_of(targets: np.ndarray | None, n_held_out: int) -> np.ndarray | None:
-    """Class indices to keep the shares of, where every class can be on both sides."""
-    if targets is None or targets.ndim > 1:
-        return None
-    counts = np.bincount(targets)
-    counts = counts[counts > 0]
-    return targets if counts.min() >= 2 and n_held_out >= len(counts) else None

@@ -24,7 +24,7 @@ from piefs.losses import init_readout
 from piefs.maps import init_map, stack
 from piefs.model import Model
 from piefs.presets import PAPER
-from piefs.train import fresh_metric
+from piefs.state import fresh_metric
 from piefs.weighting import WEIGHTINGS
 
 ESTIMATORS: dict[str, type[BasePIEFS]] = {

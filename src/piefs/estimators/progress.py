@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable
 
-from piefs.train import Callback, TrainConfig, TrainState
+from piefs.config import TrainConfig
+from piefs.state import TrainState
+from piefs.train import Callback
 
 
 def announce(callbacks: Iterable[Callback], stage: str, n_steps: int) -> None:

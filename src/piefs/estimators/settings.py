@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from piefs.config import SCHEDULES, TrainConfig
 from piefs.errors import InputError
 from piefs.metrics import CONSTRAINTS, METRICS, SCOPES, check_options
 from piefs.networks import ACTIVATIONS
 from piefs.optimizers import DIRECTIONS, Optimizer
 from piefs.presets import resolve
-from piefs.train import SCHEDULES, TrainConfig
 from piefs.weighting import WEIGHTINGS, Static, make_weighting
 
 CHOICES: dict[str, tuple] = {

@@ -23,7 +23,7 @@ from piefs.errors import InputError, PiefsError
 from piefs.io import atomic
 from piefs.io.models import ModelFileError, flatten, unflatten
 from piefs.maps import is_single, stack, unstack
-from piefs.train import TrainState
+from piefs.state import TrainState
 
 CHECKPOINT_VERSION = 2
 PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval", "history")

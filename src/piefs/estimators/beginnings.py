@@ -1,0 +1,45 @@
+"""What a fit begins from where it is not random: a graph's eigenmaps, distilled or as targets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from piefs import pretrain
+from piefs.batches import Samples
+from piefs.errors import InputError
+from piefs.estimators.measures import probe_cross_entropy
+from piefs.graphs import eigenmaps
+from piefs.maps import ScalarMap
+
+
+def graph_samples(samples: Samples, settings: dict[str, Any], seed: int) -> Samples:
+    """The rows that the graph is built on, with their eigenmaps for targets."""
+    rows = pretrain.subsample(len(samples), seed, settings["graph_rows"])
+    x = samples.x[rows]
+    targets = eigenmaps(x, settings["n_components"]).astype(x.dtype)
+    return Samples(x, targets, samples.weights[rows])
+
+
+def distilled_maps(samples: Samples, settings: dict[str, Any], seed: int) -> list[ScalarMap]:
+    """Maps fitted to a graph's eigenmaps; a calibrated T_class becomes a number in the settings."""
+    rows = pretrain.subsample(len(samples), seed, settings["graph_rows"])
+    n_components = settings["n_components"]
+    if len(rows) < n_components + 2:
+        raise InputError(
+            f"graph-Laplacian pretraining of {n_components} maps needs at least "
+            f"{n_components + 2} rows, not {len(rows)}"
+        )
+    x = samples.x[rows]
+    targets = eigenmaps(x, n_components)
+    if settings["t_class"] == "calibrated":
+        if samples.target is None or samples.target.ndim > 1:
+            raise InputError('t_class="calibrated" needs classes')
+        labeled = samples.label_weights[rows] > 0
+        settings["t_class"] = probe_cross_entropy(targets[labeled], samples.target[rows][labeled])
+    return pretrain.graph_laplacian_maps(
+        x,
+        targets,
+        hidden=tuple(settings["hidden"]),
+        activation=settings["activation"],
+        seed=seed,
+    )

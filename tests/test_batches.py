@@ -221,3 +221,24 @@ def test_prefetching_passes_exceptions_on_after_the_items_before_them():
     with pytest.raises(OSError, match="disk gone"):
         seen.extend(iter(feed.__next__, None))
     assert seen == [1]
+
+
+@pytest.mark.parametrize(("n", "window"), [(1000, 64), (1000, 999), (37, 16), (5, 1), (64, 64)])
+def test_an_epoch_of_windows_has_every_row_once(n, window):
+    for epoch in (0, 3):
+        assert sorted(row_stream(1, 2, n, epoch * n, n, window)) == list(range(n))
+
+
+def test_windows_can_be_entered_anywhere():
+    whole = row_stream(0, 0, 1000, 0, 3000, 64)
+    for start, size in ((0, 10), (63, 3), (990, 40), (1999, 1001)):
+        np.testing.assert_array_equal(
+            row_stream(0, 0, 1000, start, size, 64), whole[start : start + size]
+        )
+
+
+def test_rows_of_a_window_lie_in_few_blocks_and_in_no_order():
+    rows = row_stream(0, 0, 100_000, 0, 1600, 1600)
+    assert len(np.unique(rows // 100)) == 16
+    assert not np.all(np.diff(rows) > 0)
+    assert not np.array_equal(rows, row_stream(0, 0, 100_000, 100_000, 1600, 1600))

@@ -12,14 +12,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 from jax import Array
 
+from piefs.sources import Rows
+
 CHUNK_BYTES = 13 * 10**6  # two chunks, in use and in preparation, share a cache of 32 MB
 CHUNK_STEPS = 250
+WINDOW_BLOCKS = 16
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Samples:
     counts in the readout's loss (zero for a row without label). Both default to ones.
     """
 
-    x: np.ndarray
+    x: Rows
     target: np.ndarray | None = None
     weight: np.ndarray | None = None
     label_weight: np.ndarray | None = None
@@ -46,7 +49,7 @@ class Samples:
     @cached_property
     def targets(self) -> np.ndarray:
         """The targets, or zeros where there are none."""
-        return np.zeros(len(self), np.int32) if self.target is None else self.target
+        return _constant(len(self), 0, np.int32) if self.target is None else self.target
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -60,7 +63,12 @@ class Samples:
 
     def _or_ones(self, weight: np.ndarray | None) -> np.ndarray:
         dtype = self.x.dtype
-        return np.ones(len(self), dtype) if weight is None else np.asarray(weight, dtype)
+        return _constant(len(self), 1, dtype) if weight is None else np.asarray(weight, dtype)
+
+
+def _constant(n: int, value: float, dtype: Any) -> np.ndarray:
+    """n times the same number, of which one is kept in memory."""
+    return np.broadcast_to(np.asarray(value, dtype), (n,))
 
 
 class Batch(NamedTuple):
@@ -88,28 +96,65 @@ def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int)
     return divisors[0] if 2 * divisors[0] > most else most
 
 
-def row_stream(seed: int, k: int, n: int, start: int, size: int) -> np.ndarray:
+def row_stream(
+    seed: int, k: int, n: int, start: int, size: int, window: int | None = None
+) -> np.ndarray:
     """Positions start … start+size of an endless stream of shuffled epochs, one stream for each k.
 
-    Every row is seen once an epoch; no row is dropped at an epoch's end.
+    Every row is seen once an epoch; no row is dropped at an epoch's end. With a `window`, an epoch
+    is a shuffled sequence of blocks of neighbouring rows, `WINDOW_BLOCKS` of them in a window, and
+    rows are shuffled within windows only: what is read at a time lies in few places.
     """
-    epochs = range(start // n, (start + size - 1) // n + 1)
-    rows = np.concatenate([_epoch(seed, k, n, e) for e in epochs])
-    first = start - epochs[0] * n
-    return rows[first : first + size]
+    parts = []
+    while size > 0:
+        epoch, first = divmod(start, n)
+        take = min(size, n - first)
+        if window is None or window >= n:
+            parts.append(_epoch(seed, k, n, epoch)[first : first + take])
+        else:
+            parts += _windows(seed, k, n, epoch, first, take, window)
+        start, size = start + take, size - take
+    return np.concatenate(parts)
 
 
 def _epoch(seed: int, k: int, n: int, epoch: int) -> np.ndarray:
     return np.random.default_rng([seed, k, epoch]).permutation(n)
 
 
+def _windows(
+    seed: int, k: int, n: int, epoch: int, first: int, size: int, window: int
+) -> list[np.ndarray]:
+    """The windows of an epoch that positions first … first+size fall into, cut to these."""
+    block = max(1, window // WINDOW_BLOCKS)
+    order = np.random.default_rng([seed, k, epoch]).permutation(-(-n // block))
+    lengths = np.minimum(block, n - order * block)  # the last block of the rows may be short
+    ends = np.cumsum(lengths)
+    parts = []
+    for i in range(0, len(order), WINDOW_BLOCKS):
+        begin = int(ends[i] - lengths[i])
+        end = int(ends[min(i + WINDOW_BLOCKS, len(order)) - 1])
+        if end <= first or begin >= first + size:
+            continue
+        blocks = zip(order[i : i + WINDOW_BLOCKS], lengths[i : i + WINDOW_BLOCKS], strict=True)
+        rows = np.concatenate([np.arange(b * block, b * block + length) for b, length in blocks])
+        rows = np.random.default_rng([seed, k, epoch, i]).permutation(rows)
+        parts.append(rows[max(first - begin, 0) : first + size - begin])
+    return parts
+
+
 def gather(samples: Samples, frozen: np.ndarray, rows: np.ndarray, shape: tuple[int, int]) -> Batch:
     """The given rows as a chunk of `shape` = (steps, batch), on the device."""
     arrays = (samples.x, frozen, samples.targets, samples.weights, samples.label_weights)
-    taken = (np.take(a, rows, axis=0).reshape(*shape, *a.shape[1:]) for a in arrays)
+    taken = (_taken(a, rows).reshape(*shape, *a.shape[1:]) for a in arrays)
     # Precision is a setting of the calling thread, and chunks are prepared in another one.
     with jax.enable_x64(samples.x.dtype == np.float64):
         return Batch(*(jax.device_put(a) for a in taken))
+
+
+def _taken(array: Rows, rows: np.ndarray) -> np.ndarray:
+    """Some rows; `np.take` is the quicker way, but would first copy what is not contiguous."""
+    plain = type(array) is np.ndarray and array.flags.c_contiguous
+    return np.take(array, rows, axis=0) if plain else array[rows]
 
 
 def chunks(
@@ -122,6 +167,7 @@ def chunks(
     first_step: int,
     n_steps: int,
     length: int,
+    window: int | None = None,
 ) -> Iterator[tuple[Batch, int, int]]:
     """Chunks for the steps first_step … n_steps of map k, as (chunk, its first step, its steps).
 
@@ -129,7 +175,7 @@ def chunks(
     """
     for step in range(first_step, n_steps, length):
         start, size = step * batch_size, length * batch_size
-        rows = row_stream(seed, k, len(samples), start, size)
+        rows = row_stream(seed, k, len(samples), start, size, window)
         yield (
             gather(samples, frozen, rows, (length, batch_size)),
             step,

@@ -16,20 +16,28 @@ from piefs.batches import Samples
 from piefs.gradients import dot
 from piefs.maps import ScalarMap, coordinates, is_single, n_maps
 from piefs.metrics import Metric
+from piefs.sources import Rows, scratch
 
 BLOCK_ROWS = 8192
+GRAM_ROWS = 2**18
 FORM_ELEMENTS = 2**23  # of the gradients of all maps that are in memory at a time
 
 
-def blockwise(function: Callable[[np.ndarray], ArrayLike], x: np.ndarray) -> np.ndarray:
+def blockwise(function: Callable[[np.ndarray], ArrayLike], x: Rows) -> np.ndarray:
     """`function`, rows to rows, over all rows of x in blocks of one shape (the last is padded)."""
-    return np.concatenate(
-        [np.asarray(function(block))[:n] for block, n in _blocks(x)]
-        or [np.asarray(function(np.zeros((1, *x.shape[1:]), x.dtype)))[:0]]
-    )
+    if not len(x):
+        return np.asarray(function(np.zeros((1, *x.shape[1:]), x.dtype)))[:0]
+    values, start = None, 0
+    for block, n in _blocks(x):
+        found = np.asarray(function(block))[:n]
+        if values is None:
+            values = scratch((len(x), *found.shape[1:]), found.dtype)
+        values[start : start + n] = found
+        start += n
+    return values  # type: ignore[return-value]
 
 
-def _blocks(x: np.ndarray, most: int = BLOCK_ROWS) -> Iterator[tuple[np.ndarray, int]]:
+def _blocks(x: Rows, most: int = BLOCK_ROWS) -> Iterator[tuple[np.ndarray, int]]:
     """Blocks of x with their true number of rows. Small tables use the next power of two."""
     size = min(BLOCK_ROWS, most, 1 << max(0, len(x) - 1).bit_length())
     for start in range(0, len(x), size):
@@ -67,7 +75,7 @@ def _weighted_forms(maps: ScalarMap, metric: Metric, x: Array, weight: Array) ->
     return flat @ flat.T
 
 
-def coordinates_of(maps: ScalarMap, x: np.ndarray, mixing: np.ndarray | None = None) -> np.ndarray:
+def coordinates_of(maps: ScalarMap, x: Rows, mixing: np.ndarray | None = None) -> np.ndarray:
     """Φ(x), shape (n, K), of a stack of maps, mixed if so asked, for any number of rows."""
     maps = jax.device_put(maps)  # once, not with every block
     if mixing is None:
@@ -94,7 +102,7 @@ def energy_of(phi: ScalarMap, metric: Metric, samples: Samples) -> float:
     return float(np.sum(parts, dtype=float) / samples.weights.sum(dtype=float))
 
 
-def log_scale_range(metric: Metric, x: np.ndarray) -> tuple[float, float]:
+def log_scale_range(metric: Metric, x: Rows) -> tuple[float, float]:
     """The least and greatest log λ_i(x) over all rows: how anisotropic the metric has become."""
     ranges = []
     for block, n in _blocks(x):
@@ -105,35 +113,54 @@ def log_scale_range(metric: Metric, x: np.ndarray) -> tuple[float, float]:
 
 
 class Columns:
-    """The cached coordinates (n, K) of fixed rows; columns not yet frozen are zero."""
+    """The cached coordinates (n, K) of fixed rows; columns not yet frozen are zero.
 
-    def __init__(self, x: np.ndarray, n_components: int, frozen: Iterable[ScalarMap] = ()) -> None:
+    Before the first map is frozen they take no memory; when they are many, they live in a file.
+    """
+
+    def __init__(self, x: Rows, n_components: int, frozen: Iterable[ScalarMap] = ()) -> None:
         self.x = x
-        self.values = np.zeros((len(x), n_components), x.dtype)
+        self.values = np.broadcast_to(np.zeros((), x.dtype), (len(x), n_components))
         self.n_frozen = 0
         for phi in frozen:
             self.append(phi)
 
     def append(self, phi: ScalarMap) -> None:
         """Freeze φ, or all maps of a stack, as the next columns."""
-        self.values = self.with_active(phi)
-        self.n_frozen += 1 if is_single(phi) else n_maps(phi)
+        if not self.n_frozen:
+            self.values = scratch(self.values.shape, self.values.dtype)
+        self.n_frozen += self._put(phi, self.values)
 
     def with_active(self, phi: ScalarMap) -> np.ndarray:
         """The columns with φ, or the maps of a stack, in the next places, without freezing them."""
-        active = _columns_of(phi, self.x)
         values = self.values.copy()
-        values[:, self.n_frozen : self.n_frozen + active.shape[1]] = active
+        self._put(phi, values)
         return values
+
+    def _put(self, phi: ScalarMap, values: np.ndarray) -> int:
+        """Write the values of φ, or of the maps of a stack, to the next places; how many."""
+        active = _columns_of(phi, self.x)
+        values[:, self.n_frozen : self.n_frozen + active.shape[1]] = active
+        return active.shape[1]
 
     def frozen_gram_error(self, weights: np.ndarray) -> float:
         """‖C − I‖²_F of the frozen columns over all rows, in double precision."""
-        phi = self.values[:, : self.n_frozen].astype(np.float64)
-        c = (phi * weights[:, None]).T @ phi / weights.sum(dtype=float)
+        if not self.n_frozen:
+            return 0.0
+        c = weighted_gram(self.values[:, : self.n_frozen], weights)
         return float(np.sum((c - np.eye(self.n_frozen)) ** 2))
 
 
-def _columns_of(phi: ScalarMap, x: np.ndarray) -> np.ndarray:
+def weighted_gram(phi: Rows, weights: np.ndarray) -> np.ndarray:
+    """Σ w φφᵀ / Σ w, shape (K, K), in double precision."""
+    total = np.zeros((phi.shape[1], phi.shape[1]))
+    for start in range(0, len(phi), GRAM_ROWS):
+        block = phi[start : start + GRAM_ROWS].astype(np.float64)
+        total += (block * weights[start : start + GRAM_ROWS, None]).T @ block
+    return total / weights.sum(dtype=float)
+
+
+def _columns_of(phi: ScalarMap, x: Rows) -> np.ndarray:
     if is_single(phi):
         return blockwise(lambda block: _one_map(phi, block), x)[:, None]
     return coordinates_of(phi, x)

@@ -20,6 +20,8 @@ class TrainConfig:
     `smoothness` and `prefix_weight` to the joint and nested ones (see `JointObjective`).
     `steps_per_component` is the number of steps that each map takes: in turn, or all at once.
 
+    `shuffle_window` is the number of rows within which they are shuffled, None for all of them.
+
     With `patience`, a turn is over before its budget is spent when that many intervals of
     `log_every` steps in a row have lowered none of the three losses on the validation rows by
     `tolerance`, relatively. (Their weighted sum would not do: its weights change as they fall.)
@@ -30,6 +32,7 @@ class TrainConfig:
     n_components: int = 16
     steps_per_component: int = 3750
     batch_size: int = 2048
+    shuffle_window: int | None = None
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     optimizer: Optimizer = field(default_factory=Optimizer)

@@ -81,8 +81,9 @@ def train(
             state = _with_metric_refreshed(state, config, samples, n_steps)
             state = with_steps_counted(state, config, sums, n_steps, held_out)
             _notify(callbacks, state)
-        for columns in (cache, *([held_out.columns] if held_out else [])):
-            columns.append(state.params.phi)
+        if k + config.maps_at_once < config.n_components:  # later turns will need them
+            for columns in (cache, *([held_out.columns] if held_out else [])):
+                columns.append(state.params.phi)
         state = with_turn_over(state, config, samples, warm_start)
         _notify(callbacks, state)
     return state
@@ -148,6 +149,7 @@ def _feed(
         first_step=first_step,
         n_steps=total,
         length=length,
+        window=config.shuffle_window,
     )
 
 

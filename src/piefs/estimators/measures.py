@@ -12,17 +12,12 @@ from piefs.errors import InputError
 from piefs.losses import gram, gram_error, unbiased_gram_error
 
 
-def weighted_gram(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Σ w φφᵀ / Σ w in double precision."""
-    phi, weights = phi.astype(np.float64), weights.astype(np.float64)
-    return (phi * weights[:, None]).T @ phi / weights.sum()
-
-
 def leading_variance(samples: Samples, n_rows: int = 5000, n_iterations: int = 50) -> float:
     """The largest eigenvalue of the covariance, by power iteration on rows spread over the data."""
-    counting = np.flatnonzero(samples.weights)
-    spread = np.linspace(0, len(counting) - 1, min(n_rows, len(counting))).astype(int)
-    rows = counting[spread]
+    counting = None if samples.weight is None else np.flatnonzero(samples.weights)
+    n = len(samples) if counting is None else len(counting)
+    rows = np.linspace(0, n - 1, min(n_rows, n)).astype(int)
+    rows = rows if counting is None else counting[rows]
     x, weight = samples.x[rows].astype(np.float64), samples.weights[rows].astype(np.float64)
     weight /= weight.sum()
     centred = (x - weight @ x) * np.sqrt(weight)[:, None]

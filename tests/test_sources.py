@@ -1,0 +1,99 @@
+"""Rows that are read when they are needed give what an array in memory would give."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from piefs.errors import InputError
+from piefs.sources import (
+    GroupedRows,
+    ScaledRows,
+    chunked_rows,
+    is_lazy,
+    parquet_rows,
+    scratch,
+    spooled,
+)
+
+INDICES = [slice(3, 11), slice(None), np.array([20, 0, 7, 7]), np.arange(21) % 3 == 0, slice(5, 5)]
+
+
+@pytest.fixture
+def matrix(rng):
+    return rng.normal(size=(21, 3)).astype(np.float32)
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_groups_give_the_rows_of_the_whole(matrix, index):
+    starts = [0, 4, 4, 13, 21]  # an empty group among them
+    rows = GroupedRows(lambda i: matrix[starts[i] : starts[i + 1]], starts, 3, np.float32)
+    np.testing.assert_array_equal(rows[index], matrix[index])
+
+
+def test_groups_are_kept_up_to_a_size_and_not_read_twice_before(matrix):
+    reads = []
+
+    def read(i):
+        reads.append(i)
+        return matrix[7 * i : 7 * i + 7]
+
+    rows = GroupedRows(read, [0, 7, 14, 21], 3, np.float32, cache_bytes=2 * 7 * 3 * 4)
+    for index in ([0, 20], [1, 19], [8], [15], [0]):
+        rows[np.array(index)]
+    assert reads == [0, 2, 1, 0]
+
+
+@pytest.mark.parametrize("index", INDICES, ids=str)
+def test_parquet_files_are_one_matrix(matrix, tmp_path, index):
+    table = pa.table({"a": matrix[:, 0], "text": ["x"] * 21, "b": matrix[:, 1].astype(float)})
+    parquet.write_table(table[:9], tmp_path / "0.parquet", row_group_size=4)
+    parquet.write_table(table[9:], tmp_path / "1.parquet", row_group_size=100)
+    rows = parquet_rows([tmp_path / "0.parquet", tmp_path / "1.parquet"], ["b", "a"], np.float32)
+    assert rows.shape == (21, 2)
+    np.testing.assert_array_equal(rows[index], matrix[index][:, [1, 0]])
+
+
+def test_scaled_rows_are_those_of_a_scaled_matrix(matrix):
+    center, scale = matrix.mean(axis=0), matrix.std(axis=0)
+    scaled = ScaledRows(matrix, center, scale, np.float32)
+    np.testing.assert_array_equal(scaled[2:9], ((matrix - center) / scale)[2:9])
+    assert scaled.dtype == np.float32
+    assert len(scaled) == 21
+
+
+def test_chunks_of_an_array_that_has_them(matrix):
+    class Chunked:
+        chunks, shape, dtype = (5, 2), matrix.shape, matrix.dtype
+        __len__ = staticmethod(lambda: 21)
+        __getitem__ = staticmethod(lambda index: matrix[index])
+
+    np.testing.assert_array_equal(chunked_rows(Chunked())[np.array([20, 4, 5])], matrix[[20, 4, 5]])
+
+
+def test_an_iterable_of_chunks_is_spooled(matrix):
+    mapped = spooled(iter([matrix[:5], matrix[5:6], matrix[6:]]))
+    np.testing.assert_array_equal(mapped, matrix)
+    assert is_lazy(mapped)
+    assert is_lazy(np.asarray(mapped)[2:])
+    assert not is_lazy(matrix)
+
+
+def test_chunks_that_do_not_fit_together_are_refused(matrix):
+    with pytest.raises(InputError, match="after row 5 has shape"):
+        spooled([matrix[:5], matrix[5:, :2]])
+    with pytest.raises(InputError, match="no row"):
+        spooled([])
+
+
+def test_a_lazy_table_is_not_read_as_a_whole_by_accident(matrix):
+    with pytest.raises(InputError, match="block by block"):
+        np.asarray(ScaledRows(matrix, 0, 1, np.float32))
+
+
+def test_large_scratch_arrays_are_files():
+    small, large = scratch((4, 5), np.float32), scratch((4, 5), np.float32, most_bytes=10)
+    assert not is_lazy(small)
+    assert is_lazy(large)
+    large[2] = 7
+    assert large.sum() == 35

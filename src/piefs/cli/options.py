@@ -39,6 +39,13 @@ class SplitName(StrEnum):
     test = "test"
 
 
+class ExportFormat(StrEnum):
+    """What other programs can read."""
+
+    onnx = "onnx"
+    numpy = "numpy"
+
+
 Seed = Annotated[int, typer.Option(help="Seed of initialisation and batches.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]

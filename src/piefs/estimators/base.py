@@ -410,6 +410,17 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
 
         save(self, Path(folder))
 
+    def export(self, path: str | Path) -> None:
+        """Write what the fitted estimator computes, for programs without piefs.
+
+        The name's ending decides: `.onnx` is an ONNX graph from rows to coordinates and
+        predictions, `.py` a Python module that needs numpy alone (docs/exports.md).
+        """
+        from piefs.estimators.exporting import plain_model
+        from piefs.exports import export
+
+        export(plain_model(self), Path(path))
+
 
 def _at(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
     return None if values is None else values[rows]

@@ -26,13 +26,9 @@ test: lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
 # The site, with every example executed, in docs/_build/html.
-docs: .venv/.docs
+docs: install
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
-
-.venv/.docs: install
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test,docs]'
-	touch $@
 
 # Peers and the PyTorch reference are heavy, hence an environment of their own.
 # make bench ONLY="steps inference" measures a part; htru2 and mnist are looked for in $$PIEFS_DATA.

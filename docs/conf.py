@@ -30,7 +30,6 @@ suppress_warnings = ["config.cache"]  # the order of the gallery is an object
 
 html_theme = "furo"
 html_title = "piefs"
-html_static_path = ["_static"]
 html_theme_options = {"source_edit_link": ""}
 copybutton_prompt_text = "$ "
 

@@ -4,6 +4,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from piefs.estimators import base
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -20,6 +22,17 @@ def run_python(page: Path) -> dict[str, Any]:
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), names)
     return names
+
+
+def train_briefly(monkeypatch: Any, n_steps: int = 30) -> None:
+    """Let every fit end after a few steps: what a page shows is that its code runs."""
+    resolve = base.resolve_settings
+
+    def few_steps(*args: Any, **keywords: Any) -> dict[str, Any]:
+        settings = resolve(*args, **keywords)
+        return settings | {"steps_per_component": min(settings["steps_per_component"], n_steps)}
+
+    monkeypatch.setattr(base, "resolve_settings", few_steps)
 
 
 def commands(page: Path) -> list[str]:

@@ -14,15 +14,14 @@ from matplotlib import pyplot as plt
 
 import piefs as library
 from commands import piefs
-from pages import ROOT, blocks, commands, run_python
+from pages import ROOT, blocks, commands, run_python, train_briefly
 from piefs import datasets, errors, operators, plot, relevance
-from piefs.estimators import base
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
 BIG_EXAMPLES = {"plot_pulsars": "htru2", "plot_image_embeddings": "cifar10-embedding"}
-TESTED_ELSEWHERE = {"operators.md"}  # with what it finds: test_operators_docs.py
+TESTED_ELSEWHERE = {"operators.md", "exports.md"}  # with what they find: test_*_docs.py
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,13 +37,7 @@ def no_windows():
 def here(tmp_path, monkeypatch):
     """A folder with the tables that the pages speak of; training ends after a few steps there."""
     monkeypatch.chdir(tmp_path)
-    resolve = base.resolve_settings
-
-    def few_steps(*args, **keywords):
-        settings = resolve(*args, **keywords)
-        return settings | {"steps_per_component": min(settings["steps_per_component"], 30)}
-
-    monkeypatch.setattr(base, "resolve_settings", few_steps)
+    train_briefly(monkeypatch)
     rng = np.random.default_rng(0)
     for name in ("customers.csv", "new.csv"):
         rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(60)]
@@ -125,5 +118,5 @@ def test_every_public_name_is_documented(site):
 
 def test_the_page_of_commands_names_them_all(site):
     page = (site / "commands.html").read_text()
-    for command in ("fit", "predict", "reproduce", "eigen", "data list"):
+    for command in ("fit", "predict", "export", "reproduce", "eigen", "data list"):
         assert f"piefs {command}" in re.sub(r"<[^>]+>", "", page)

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from piefs.batches import Samples
-from piefs.columns import coordinates_of, dirichlet_matrix
+from piefs.columns import coordinates_of, dirichlet_matrix, weighted_gram
 from piefs.estimators.beginnings import distilled_maps, graph_samples
 from piefs.estimators.budget import choose_budget, worth_choosing
 from piefs.estimators.crossfit import check_folds, cross_fitted
@@ -26,7 +26,6 @@ from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.measures import (
     gram_errors_of,
     leading_variance,
-    weighted_gram,
 )
 from piefs.estimators.progress import ProgressPrinter, announce
 from piefs.estimators.rows import as_precise_as, samples_of, scaling_of, set_aside

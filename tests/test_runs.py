@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, log_loss, roc_auc_score
 from piefs.datasets import load
 from piefs.estimators import PIEFSTransformer
 from piefs.runs import run
-from piefs.runs.scores import Probe, classification_scores, expected_calibration_error
+from piefs.scores import Probe, classification_scores, expected_calibration_error
 
 SMALL = {
     "preset": "fast",

@@ -11,7 +11,7 @@ import piefs
 from piefs.datasets import Dataset, Split, load
 from piefs.errors import InputError
 from piefs.runs import run
-from piefs.runs.scores import regression_scores
+from piefs.scores import regression_scores
 
 SMALL = {
     "preset": "fast",

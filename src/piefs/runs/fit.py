@@ -17,7 +17,7 @@ from piefs.io.checkpoints import Checkpoint
 from piefs.io.models import library_versions
 from piefs.runs.figures import draw
 from piefs.runs.folder import RunFolder, write_history
-from piefs.runs.scores import NumberProbe, Probe, evaluate
+from piefs.scores import NumberProbe, Probe, evaluate
 from piefs.train import Callback
 
 ESTIMATORS: dict[str, type] = {

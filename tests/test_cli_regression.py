@@ -8,9 +8,9 @@ import pytest
 from sklearn.metrics import r2_score
 
 from commands import piefs
-from piefs.cli.fit import _gap
 from piefs.cli.use import show_model, show_scores, write_coordinates, write_predictions
 from piefs.errors import InputError
+from piefs.report.findings import overfitting
 
 SMALL = ["--preset", "fast", "-k", "2", "--batch-size", "64", "--config", "small.toml"]
 COLUMNS = ["flat", "area", "district", "rooms", "price"]
@@ -191,12 +191,12 @@ def test_a_regressor_of_the_plane_predicts_for_classes_but_is_not_scored_on_them
     ],
 )
 def test_a_gap_between_training_and_validation_is_said(task, name, train, validation, said):
-    gap = _gap({"task": task, name: {"train": train, "validation": validation}})
+    gap = overfitting({"task": task, name: {"train": train, "validation": validation}})
     if said is None:
         assert gap is None
     else:
-        assert said in gap
-        assert "fit_transform(X, y, cross_fit=True)" in gap
+        assert said in gap.says
+        assert "fit_transform(X, y, cross_fit=True)" in gap.advice
 
 
 def test_the_gap_is_printed_under_the_scores(tmp_path):

@@ -9,7 +9,7 @@ from piefs.plot.coordinates import coordinate_scatter, energies, gram_matrix, sc
 from piefs.plot.inputs import partial_dependence, relevance_by_map
 from piefs.plot.plane import grid_of, plane_heatmap, plane_maps, plane_prediction
 from piefs.plot.predictions import confusion_matrix, predictions, reliability, residuals
-from piefs.plot.style import CLASS_COLORS, NUMBER_COLORS, STYLE, panels
+from piefs.plot.style import CLASS_COLORS, NUMBER_COLORS, STYLE, panels, shortened
 from piefs.plot.training import (
     accuracy_history,
     gram_history,
@@ -44,5 +44,6 @@ __all__ = [
     "reliability",
     "residuals",
     "score_by_maps",
+    "shortened",
     "weight_history",
 ]

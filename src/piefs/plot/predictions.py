@@ -62,7 +62,7 @@ def confusion_matrix(
         ax.set_yticks(range(n), names)
         for (row, column), count in np.ndenumerate(counts):
             if count:
-                color = "white" if shares[row, column] > 0.55 else "#1c2733"
+                color = "white" if shares[row, column] > 0.55 else "0.15"
                 ax.text(column, row, f"{count}", ha="center", va="center", color=color, size=8)
     ax.set(xlabel="predicted", ylabel="true")
     for spine in ax.spines.values():

@@ -1,0 +1,323 @@
+"""RUN/report.html: what was learned, on one page that stands alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from piefs.errors import InputError
+from piefs.estimators.files import load_with_document
+from piefs.io import atomic
+from piefs.io.encoding import TableEncoder
+from piefs.io.models import ModelFileError
+from piefs.io.tables import read_table
+from piefs.plot import CLASS_COLORS
+from piefs.report import pictures
+from piefs.report.evidence import read_evidence
+from piefs.report.findings import Finding, findings
+from piefs.report.html import allow_only, document, embedded_json, table
+from piefs.report.usage import usage
+from piefs.scores import SHOWN
+
+EVIDENCE, PAGE = "report.json", "report.html"
+SCORES = tuple(shown for shown in SHOWN if shown[0] != "gram_error")
+HIGHER_IS_BETTER = ("accuracy", "f1", "roc_auc", "r2")
+MAX_CLASS_ROWS = 200
+
+
+def write_page(run: str | Path) -> Path:
+    """Write the page of a finished run from what is in its folder; no data, no fit."""
+    run = Path(run)
+    evidence, metrics = read_evidence(run / EVIDENCE), _read_metrics(run / "metrics.json")
+    try:
+        estimator, model = load_with_document(run / "model")
+        text = page(evidence, metrics, _read_history(run / "history.csv"), estimator, model)
+    except ModelFileError as error:
+        raise InputError(str(error)) from error
+    except (KeyError, TypeError, IndexError, ValueError) as error:
+        raise InputError(f"{run / EVIDENCE} is damaged ({error!r}); fit again") from error
+    atomic.write_bytes(run / PAGE, text.encode())
+    return run / PAGE
+
+
+def _read_metrics(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise InputError(f"{path.parent} holds no finished run; fit one with piefs fit --out")
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def _read_history(path: Path) -> list[dict[str, float]]:
+    columns = read_table(path).columns
+    values = {name: cells.astype(float) for name, cells in columns.items()}
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def page(
+    evidence: dict[str, Any],
+    metrics: dict[str, Any],
+    history: Sequence[dict[str, float]],
+    estimator: Any,
+    model: dict[str, Any],
+) -> str:
+    """The whole page as text."""
+    style, script = (_asset(name) for name in ("page.css", "page.js"))
+    found = findings(metrics, history, evidence)
+    sections = {
+        "Summary": _summary(evidence, metrics, found),
+        "Explore": EXPLORER,
+        "Inputs": _gallery(
+            [*pictures.of_plane(estimator, evidence), *pictures.of_inputs(evidence)]
+        ),
+        "Coordinates": _gallery(pictures.of_coordinates(evidence, metrics)),
+        "Predictions": _predictions(evidence),
+        "Training": _gallery(pictures.of_training(history, metrics["config"]["schedule"])),
+        "Data": _data(evidence, model),
+        "Use it": usage(evidence, model),
+        "Settings": _settings(metrics),
+    }
+    sections = {title: content for title, content in sections.items() if content}
+    nav = "".join(f"<a href='#{_anchor(title)}'>{title}</a>" for title in sections)
+    body = "".join(
+        f"<section id='{_anchor(title)}'><h2>{title}</h2>{content}</section>"
+        for title, content in sections.items()
+    )
+    name = evidence["data"]["name"]
+    content = (
+        f"<header><h1>{escape(name)}</h1><p class=note>{_headline(evidence, metrics)}</p>"
+        f"<nav>{nav}</nav></header><main>{body}</main>"
+        f"{embedded_json('shown-rows', _for_script(evidence))}<script>{script}</script>"
+    )
+    return document(f"{name}: PIEFS report", content, style=style, head=allow_only(script))
+
+
+def _anchor(title: str) -> str:
+    return title.lower().replace(" ", "-")
+
+
+def _asset(name: str) -> str:
+    return (files("piefs.report") / name).read_text(encoding="utf-8")
+
+
+def _for_script(evidence: dict[str, Any]) -> dict[str, Any]:
+    """What the interactive part of the page needs."""
+    data = evidence["data"]
+    named = ("class_names", "target", "image_shape")
+    return evidence["rows"] | {name: data[name] for name in named} | {"colors": CLASS_COLORS}
+
+
+def _headline(evidence: dict[str, Any], metrics: dict[str, Any]) -> str:
+    n = evidence["data"]["n_rows"]
+    k = len(metrics["energies"])
+    what = {
+        "classification": f"predict {escape(evidence['data']['target'])}"
+        if evidence["data"]["target"] != "y"
+        else "predict its class",
+        "regression": f"predict {escape(evidence['data']['target'])}",
+        "unsupervised": "describe it without labels",
+    }[metrics["task"]]
+    maps = "one smooth coordinate" if k == 1 else f"{k} ordered, orthonormal, smooth coordinates"
+    return (
+        f"{escape(evidence['data']['description'])}. PIEFS learned {maps} φ of each row to {what}, "
+        f"from {n['train']:,} training rows in {metrics['seconds']:.1f} s; {n['validation']:,} "
+        f"validation and {n['test']:,} test rows were held out."
+    )
+
+
+# --- summary -------------------------------------------------------------------------------------
+
+
+def _summary(evidence: dict[str, Any], metrics: dict[str, Any], found: list[Finding]) -> str:
+    return _tiles(metrics) + _findings(found) + _scores(evidence, metrics) + _gap(evidence, metrics)
+
+
+def _tiles(metrics: dict[str, Any]) -> str:
+    """The few numbers to see first, on test rows."""
+    shown = [
+        (label, form(metrics[name]["test"]))
+        for name, label, form in SCORES
+        if name in metrics and metrics[name]["test"] is not None
+    ][:3]
+    shown.append(("Gram error ‖C − I‖², test", f"{metrics['gram_error']['test']:.3f}"))
+    tiles = "".join(
+        f"<div class=tile><b>{value}</b><span>{escape(label)}</span></div>"
+        for label, value in shown
+    )
+    return f"<p class=note>On the test rows:</p><div class=tiles>{tiles}</div>"
+
+
+def _findings(found: list[Finding]) -> str:
+    if not found:
+        return "<p class='finding good'><b>Nothing looks wrong.</b></p>"
+    return "".join(
+        f"<div class='finding {'bad' if finding.bad else 'note'}' data-kind='{finding.kind}'>"
+        f"<b>{escape(finding.says)}</b> {escape(finding.advice)}</div>"
+        for finding in found
+    )
+
+
+def _scores(evidence: dict[str, Any], metrics: dict[str, Any]) -> str:
+    """Our scores beside the baselines', validation and test."""
+    ours = {
+        "name": "PIEFS" + (", linear probe" if metrics["task"] == "unsupervised" else ""),
+        "scores": metrics,
+        "note": "",
+    }
+    names = [(name, label, form) for name, label, form in SCORES if name in metrics]
+    if not names:
+        return "<p class=note>There is no target, so there are no scores.</p>"
+    methods = [ours, *evidence["baselines"]]
+    best = {(name, split): _best(name, split, methods) for name, *_ in names for split in SPLITS}
+    rows = [
+        f"<tr{' class=ours' if method is ours else ''}><td>{_method(method)}</td>"
+        + "".join(
+            _cell(method["scores"].get(name, {}).get(split), form, best[name, split])
+            for name, _, form in names
+            for split in SPLITS
+        )
+        + "</tr>"
+        for method in methods
+    ]
+    head = ["", *(f"{label}, {split}" for _, label, _ in names for split in SPLITS)]
+    return (
+        "<h3>Beside simple baselines</h3><p class=note>All on the same splits. The best of each "
+        f"column is marked.</p>{table(head, rows)}"
+    )
+
+
+SPLITS = ("validation", "test")
+
+
+def _method(method: dict[str, Any]) -> str:
+    note = f"<small>{escape(method['note'])}</small>" if method["note"] else ""
+    return escape(method["name"]) + note
+
+
+def _best(name: str, split: str, methods: Sequence[dict[str, Any]]) -> float | None:
+    values = [method["scores"].get(name, {}).get(split) for method in methods]
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    return max(known) if name in HIGHER_IS_BETTER else min(known)
+
+
+def _cell(value: float | None, form: Any, best: float | None) -> str:
+    if value is None:
+        return "<td>–</td>"
+    mark = " class=best" if best is not None and form(value) == form(best) else ""
+    return f"<td{mark}>{form(value)}</td>"
+
+
+def _gap(evidence: dict[str, Any], metrics: dict[str, Any]) -> str:
+    """Training beside held-out rows: what a model knows of rows that it has seen."""
+    rows = [
+        f"<tr><td>{escape(label)}</td>"
+        + "".join(_cell(metrics[name].get(split), form, None) for split in ("train", *SPLITS))
+        + "</tr>"
+        for name, label, form in SHOWN
+        if name in metrics
+    ]
+    return f"<h3>Training and held-out rows</h3>{table(['', 'train', *SPLITS], rows)}"
+
+
+# --- the parts that a script brings to life ------------------------------------------------------
+
+EXPLORER = """
+<p class=note>Every dot is a row. Drag to select rows, turn the wheel or pinch to zoom, point at or
+tap a dot to see its row.</p>
+<div id=explorer>
+  <div class=controls>
+    <label>across <select id=axis-i></select></label>
+    <label>up <select id=axis-j></select></label>
+    <label>colour <select id=colour></select></label>
+    <span id=splits></span>
+  </div>
+  <div class=controls>
+    <button id=mode-select aria-pressed=true>select</button>
+    <button id=mode-move aria-pressed=false>move</button>
+    <button id=zoom-in aria-label='zoom in'>+</button>
+    <button id=zoom-out aria-label='zoom out'>−</button>
+    <button id=reset>reset view</button>
+    <output id=status></output>
+  </div>
+  <div id=stage><canvas id=plot aria-label='scatter of the coordinates'></canvas>
+  <div id=tip hidden></div></div>
+  <div id=legend></div>
+  <div id=selection hidden>
+    <h3><span id=selected-count></span> <button id=clear>clear selection</button></h3>
+    <div id=selected-classes></div>
+    <div class=scroll><table id=selected-rows></table></div>
+  </div>
+</div>
+"""
+
+
+def _gallery(made: Iterable[pictures.Picture]) -> str:
+    content = "".join(picture.html for picture in made)
+    return f"<div class=gallery>{content}</div>" if content else ""
+
+
+def _predictions(evidence: dict[str, Any]) -> str:
+    drawn = _gallery(pictures.of_predictions(evidence))
+    if not drawn:
+        return ""
+    return (
+        f"{drawn}{_by_class(evidence)}<h3>The hardest test rows</h3><p class=note>Those with the "
+        "largest loss: slips in the data, or what the model has not understood.</p>"
+        "<div id=hardest></div>"
+    )
+
+
+def _by_class(evidence: dict[str, Any]) -> str:
+    judged, names = evidence["judged"]["test"], evidence["data"]["class_names"]
+    if "by_class" not in judged:
+        return ""
+    counts = evidence["facts"]["class_counts"]
+    rows = [
+        f"<tr><td>{escape(name)}</td>"
+        + "".join(f"<td>{_percent(values[c])}</td>" for values in judged["by_class"])
+        + f"<td>{counts['train'][c]:,}</td><td>{counts['test'][c]:,}</td></tr>"
+        for c, name in enumerate(names[:MAX_CLASS_ROWS])
+    ]
+    head = ["class", "precision, %", "recall, %", "F1, %", "training rows", "test rows"]
+    return f"<details open><summary>By class, on test rows</summary>{table(head, rows)}</details>"
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None or value != value else f"{100 * value:.1f}"
+
+
+# --- data and settings ---------------------------------------------------------------------------
+
+
+def _data(evidence: dict[str, Any], model: dict[str, Any]) -> str:
+    """What was done with each column."""
+    if evidence["data"]["image_shape"]:
+        height, width = evidence["data"]["image_shape"]
+        return f"<p>Every row is an image of {height} × {width} pixels, each pixel an input.</p>"
+    encoder = TableEncoder.from_document(model["table"])
+    lines = [f"<li>{escape(line)}</li>" for line in encoder.describe()]
+    scaled = "<p class=note>Inputs are scaled to mean 0 and deviation 1 of the training rows.</p>"
+    notices = "".join(f"<li>{escape(notice)}</li>" for notice in evidence["data"]["notices"])
+    return (
+        (scaled if model["standardize"] else "")
+        + f"<details{' open' if len(lines) <= 12 else ''}><summary>What became of the "
+        f"{len(lines):,} columns</summary><ul>{''.join(lines)}</ul></details>"
+        + (f"<ul>{notices}</ul>" if notices else "")
+    )
+
+
+def _settings(metrics: dict[str, Any]) -> str:
+    versions = ", ".join(f"{name} {value}" for name, value in metrics["versions"].items())
+    rows = [
+        f"<tr><td>{escape(name)}</td><td class=text>{escape(json.dumps(value))}</td></tr>"
+        for name, value in metrics["config"].items()
+    ]
+    steps = f"{metrics['steps']:,} steps, {metrics['steps_per_second']:,.0f} a second."
+    return (
+        f"<p>Seed {metrics['config']['seed']}; {steps} {escape(versions)}.</p>"
+        f"<details><summary>All settings</summary>{table(['setting', 'value'], rows)}</details>"
+    )

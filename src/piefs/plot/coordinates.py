@@ -77,7 +77,7 @@ def _class_colors(y: np.ndarray | None, n: int) -> dict[str, Any]:
 def _legend(ax: Axes, drawn: Any, class_names: Sequence[str], n_classes: int) -> None:
     if n_classes <= 20:
         handles = drawn.legend_elements(num=list(range(n_classes)))[0]
-        names = [literal(name) for name in class_names or range(n_classes)]
+        names = [literal(str(name)) for name in class_names or range(n_classes)]
         ax.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1)
 
 

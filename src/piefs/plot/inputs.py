@@ -43,7 +43,8 @@ def relevance_by_map(
     that most is made of on top.
     """
     order = np.argsort(-relevance.sum(axis=1), kind="stable")[:n_most]
-    labels = [shortened(names[i]) if len(names) else f"$x_{{{i + 1}}}$" for i in order.tolist()]
+    kept: list[int] = order.tolist()
+    labels = [shortened(names[i]) if names else f"$x_{{{i + 1}}}$" for i in kept]
     n_maps = relevance.shape[1]
     size = (2.4 + 0.34 * n_maps, 1.0 + 0.25 * len(order))
     ax = ax or plt.subplots(figsize=size)[1]

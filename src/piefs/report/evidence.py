@@ -89,8 +89,9 @@ def _judgement(readout: Any, part: Split, judged: Judged, n_classes: int) -> Doc
         return {"truth": part.y[rows].tolist(), "predicted": judged.predicted[rows].tolist()}
     labels = np.arange(n_classes)
     bins = confidence_bins(part.y, class_probabilities(readout, part.x, n_classes))
+    nothing: Any = np.nan  # its types know only of words
     by_class = precision_recall_fscore_support(
-        part.y, judged.predicted, labels=labels, zero_division=np.nan
+        part.y, judged.predicted, labels=labels, zero_division=nothing
     )
     return {
         "confusion": confusion_matrix(part.y, judged.predicted, labels=labels).tolist(),

@@ -96,7 +96,8 @@ def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> 
         return None
     return Finding(
         "worse-than-a-baseline",
-        f"On the validation rows {by} reaches {_shown(name, best)}, this model {_shown(name, ours)}.",
+        f"On the validation rows {by} reaches {_shown(name, best)}, this model "
+        f"{_shown(name, ours)}.",
         "Train longer (--steps), take the preset default if this was fast, try more maps (-k), or "
         "use that method: it may fit these data better.",
     )
@@ -122,7 +123,7 @@ def never_predicted(evidence: dict[str, Any]) -> list[Finding]:
     ]
     if not confusions:
         return []
-    counts = sum(confusions)
+    counts = np.sum(confusions, axis=0)
     missed = np.flatnonzero((counts.sum(axis=0) == 0) & (counts.sum(axis=1) > 0))
     if not len(missed):
         return []
@@ -203,7 +204,8 @@ def data_findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> Iterator
     if facts["constant_columns"]:
         yield Finding(
             "constant-columns",
-            f"Columns with the same value in every training row: {_some(facts['constant_columns'])}.",
+            "Columns with the same value in every training row: "
+            f"{_some(facts['constant_columns'])}.",
             "They were left out; drop them from the file if that is right.",
             bad=False,
         )
@@ -221,8 +223,8 @@ def _class_findings(facts: dict[str, Any], names: Sequence[str]) -> Iterator[Fin
     if "class_counts" not in facts:
         return
     counts = np.array(facts["class_counts"]["train"])
-    rare = np.flatnonzero(counts < FEW_ROWS_A_CLASS)
-    if len(rare):
+    rare: list[int] = np.flatnonzero(counts < FEW_ROWS_A_CLASS).tolist()
+    if rare:
         yield Finding(
             "few-rows-a-class",
             f"Fewer than {FEW_ROWS_A_CLASS} training rows: "

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from html import escape
 from typing import Any
 
@@ -44,10 +44,17 @@ def marked(text: str) -> str:
     return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
 
 
-def table(head: Sequence[str], rows: Iterable[str]) -> str:
-    """A table that scrolls by itself where it is wider than the page; rows are `<tr>` elements."""
-    cells = "".join(f"<th>{escape(name)}</th>" for name in head)
-    return f"<div class=scroll><table><tr>{cells}</tr>{''.join(rows)}</table></div>"
+def heading(names: Iterable[str], span: int = 1) -> str:
+    """A row of headings, the first over one column and the others over `span` of them."""
+    first, *others = names
+    over = f" colspan={span}" if span > 1 else ""
+    cells = "".join(f"<th{over}>{escape(name)}</th>" for name in others)
+    return f"<tr><th>{escape(first)}</th>{cells}</tr>"
+
+
+def table(*rows: str) -> str:
+    """A table of `<tr>` elements that scrolls by itself where it is wider than the page."""
+    return f"<div class=scroll><table>{''.join(rows)}</table></div>"
 
 
 def png(content: bytes, caption: str) -> str:
@@ -56,7 +63,7 @@ def png(content: bytes, caption: str) -> str:
     return f"<img alt='{escape(caption)}' src='data:image/png;base64,{image}'>"
 
 
-def figure(content: str, caption: str, *, name: str = "") -> str:
-    """A picture and what it shows."""
-    attribute = f" id='figure-{escape(name)}'" if name else ""
-    return f"<figure{attribute}>{content}<figcaption>{marked(caption)}</figcaption></figure>"
+def figure(content: str, caption: str, *, name: str) -> str:
+    """A picture and, under it, what it shows."""
+    under = f"<figcaption>{marked(caption)}</figcaption>" if caption else ""
+    return f"<figure id='figure-{escape(name)}'>{content}{under}</figure>"

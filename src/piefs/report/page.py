@@ -19,13 +19,14 @@ from piefs.plot import CLASS_COLORS
 from piefs.report import pictures
 from piefs.report.evidence import read_evidence
 from piefs.report.findings import Finding, findings
-from piefs.report.html import allow_only, document, embedded_json, table
+from piefs.report.html import allow_only, document, embedded_json, heading, table
 from piefs.report.usage import usage
 from piefs.scores import SHOWN
 
 EVIDENCE, PAGE = "report.json", "report.html"
 SCORES = tuple(shown for shown in SHOWN if shown[0] != "gram_error")
 HIGHER_IS_BETTER = ("accuracy", "f1", "roc_auc", "r2")
+LOWER_IS_BETTER = ("log_loss", "rmse", "mae")  # not ece: who always guesses is well calibrated
 MAX_CLASS_ROWS = 200
 
 
@@ -69,9 +70,7 @@ def page(
     sections = {
         "Summary": _summary(evidence, metrics, found),
         "Explore": EXPLORER,
-        "Inputs": _gallery(
-            [*pictures.of_plane(estimator, evidence), *pictures.of_inputs(evidence)]
-        ),
+        "Inputs": _inputs(estimator, evidence),
         "Coordinates": _gallery(pictures.of_coordinates(evidence, metrics)),
         "Predictions": _predictions(evidence),
         "Training": _gallery(pictures.of_training(history, metrics["config"]["schedule"])),
@@ -120,11 +119,16 @@ def _headline(evidence: dict[str, Any], metrics: dict[str, Any]) -> str:
         "unsupervised": "describe it without labels",
     }[metrics["task"]]
     maps = "one smooth coordinate" if k == 1 else f"{k} ordered, orthonormal, smooth coordinates"
+    about = escape(_capitalised(evidence["data"]["description"]))
     return (
-        f"{escape(evidence['data']['description'])}. PIEFS learned {maps} φ of each row to {what}, "
+        f"{about}. PIEFS learned {maps} φ of each row to {what}, "
         f"from {n['train']:,} training rows in {metrics['seconds']:.1f} s; {n['validation']:,} "
         f"validation and {n['test']:,} test rows were held out."
     )
+
+
+def _capitalised(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 # --- summary -------------------------------------------------------------------------------------
@@ -153,7 +157,7 @@ def _findings(found: list[Finding]) -> str:
     if not found:
         return "<p class='finding good'><b>Nothing looks wrong.</b></p>"
     return "".join(
-        f"<div class='finding {'bad' if finding.bad else 'note'}' data-kind='{finding.kind}'>"
+        f"<div class='finding {'bad' if finding.bad else 'hint'}' data-kind='{finding.kind}'>"
         f"<b>{escape(finding.says)}</b> {escape(finding.advice)}</div>"
         for finding in found
     )
@@ -181,10 +185,10 @@ def _scores(evidence: dict[str, Any], metrics: dict[str, Any]) -> str:
         + "</tr>"
         for method in methods
     ]
-    head = ["", *(f"{label}, {split}" for _, label, _ in names for split in SPLITS)]
+    head = heading(["", *(label for _, label, _ in names)], span=2)
     return (
         "<h3>Beside simple baselines</h3><p class=note>All on the same splits. The best of each "
-        f"column is marked.</p>{table(head, rows)}"
+        f"column is marked.</p>{table(head, heading(['', *len(names) * SPLITS]), *rows)}"
     )
 
 
@@ -199,9 +203,9 @@ def _method(method: dict[str, Any]) -> str:
 def _best(name: str, split: str, methods: Sequence[dict[str, Any]]) -> float | None:
     values = [method["scores"].get(name, {}).get(split) for method in methods]
     known = [value for value in values if value is not None]
-    if not known:
-        return None
-    return max(known) if name in HIGHER_IS_BETTER else min(known)
+    if name in HIGHER_IS_BETTER:
+        return max(known, default=None)
+    return min(known, default=None) if name in LOWER_IS_BETTER else None
 
 
 def _cell(value: float | None, form: Any, best: float | None) -> str:
@@ -220,7 +224,7 @@ def _gap(evidence: dict[str, Any], metrics: dict[str, Any]) -> str:
         for name, label, form in SHOWN
         if name in metrics
     ]
-    return f"<h3>Training and held-out rows</h3>{table(['', 'train', *SPLITS], rows)}"
+    return f"<h3>Training and held-out rows</h3>{table(heading(['', 'train', *SPLITS]), *rows)}"
 
 
 # --- the parts that a script brings to life ------------------------------------------------------
@@ -255,6 +259,18 @@ tap a dot to see its row.</p>
 """
 
 
+def _inputs(estimator: Any, evidence: dict[str, Any]) -> str:
+    """The maps as functions of the inputs."""
+    parts = {
+        "The maps over the plane": pictures.of_plane(estimator, evidence),
+        "Which inputs matter": pictures.of_inputs(evidence),
+        "How the leading maps move, on average, as one input changes and the others stay": (
+            pictures.of_dependence(evidence)
+        ),
+    }
+    return "".join(f"<h3>{title}</h3>{_gallery(made)}" for title, made in parts.items() if made)
+
+
 def _gallery(made: Iterable[pictures.Picture]) -> str:
     content = "".join(picture.html for picture in made)
     return f"<div class=gallery>{content}</div>" if content else ""
@@ -283,7 +299,8 @@ def _by_class(evidence: dict[str, Any]) -> str:
         for c, name in enumerate(names[:MAX_CLASS_ROWS])
     ]
     head = ["class", "precision, %", "recall, %", "F1, %", "training rows", "test rows"]
-    return f"<details open><summary>By class, on test rows</summary>{table(head, rows)}</details>"
+    made = table(heading(head), *rows)
+    return f"<details open><summary>By class, on test rows</summary>{made}</details>"
 
 
 def _percent(value: float | None) -> str:
@@ -317,7 +334,8 @@ def _settings(metrics: dict[str, Any]) -> str:
         for name, value in metrics["config"].items()
     ]
     steps = f"{metrics['steps']:,} steps, {metrics['steps_per_second']:,.0f} a second."
+    made = table(heading(["setting", "value"]), *rows)
     return (
         f"<p>Seed {metrics['config']['seed']}; {steps} {escape(versions)}.</p>"
-        f"<details><summary>All settings</summary>{table(['setting', 'value'], rows)}</details>"
+        f"<details><summary>All settings</summary>{made}</details>"
     )

@@ -27,7 +27,7 @@ LOOK: Any = plot.STYLE | {
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
     ),
 }
-MAX_IMAGES = 8
+MAX_IMAGES, N_LEADING, PLANE_POINTS = 8, 4, 300
 NOTHING: Any = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
@@ -38,23 +38,21 @@ class Picture:
     name: str
     svg: str
     caption: str
-    wide: bool = False
 
     @property
     def html(self) -> str:
         """The picture with its caption."""
-        made = figure(self.svg, self.caption, name=self.name)
-        return made.replace("<figure", "<figure class=wide", 1) if self.wide else made
+        return figure(self.svg, self.caption, name=self.name)
 
 
-def draw(name: str, make: Callable[[], Any], caption: str, *, wide: bool = False) -> Picture:
+def draw(name: str, make: Callable[[], Any], caption: str = "") -> Picture:
     """A picture of the axes that `make` draws."""
     with mpl.rc_context(LOOK), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of glyphs: a browser has fonts of its own
         axes = make()
         svg = as_svg(axes.figure, name)
         plt.close(axes.figure)
-    return Picture(name, svg, caption, wide)
+    return Picture(name, svg, caption)
 
 
 def as_svg(drawn: Any, name: str) -> str:
@@ -92,23 +90,21 @@ def of_coordinates(evidence: dict[str, Any], metrics: dict[str, Any]) -> list[Pi
             "Dirichlet energy: how fast a map varies. Small is smooth.",
         )
     )
-    return [*made, _gram(evidence)]
-
-
-def _gram(evidence: dict[str, Any]) -> Picture:
     c = unpack(evidence["gram"]["validation"]).astype(float)
-
-    def make() -> Any:
-        axes = plot.panels(2, width=4.0, height=3.4)
-        plot.gram_matrix(c, ax=axes[0])
-        plot.gram_matrix(c, ax=axes[1], residual=True)
-        return axes[0]
-
-    caption = (
-        "The Gram matrix of the coordinates on validation rows, and what it lacks to the identity: "
-        "in a perfect model each map has unit size and none repeats another."
-    )
-    return draw("gram", make, caption, wide=True)
+    return [
+        *made,
+        draw(
+            "gram",
+            lambda: plot.gram_matrix(c),
+            "The Gram matrix on validation rows: in a perfect model each map has unit size and "
+            "none repeats another.",
+        ),
+        draw(
+            "gram-residual",
+            lambda: plot.gram_matrix(c, residual=True),
+            "What it lacks to the identity, in colours of its own range.",
+        ),
+    ]
 
 
 def of_training(history: Sequence[dict[str, float]], schedule: str) -> list[Picture]:
@@ -144,120 +140,86 @@ def of_training(history: Sequence[dict[str, float]], schedule: str) -> list[Pict
 
 
 def of_inputs(evidence: dict[str, Any]) -> list[Picture]:
-    """Which inputs matter, and how the leading maps move with them."""
+    """Which inputs the maps, and the metric, make use of."""
     data, relevance = evidence["data"], evidence["relevance"]
     shares, names = unpack(relevance["by_map"]).astype(float), data["feature_names"]
-    shape = data["image_shape"]
-    made = [_pixels(shares, tuple(shape)) if shape else _heatmap(shares, names)]
+    if data["image_shape"]:
+        made = _pixels(shares, data["image_shape"])
+    else:
+        caption = (
+            "The share of each map's mean squared slope, every input in units of its standard "
+            "deviation."
+        )
+        made = [draw("relevance", lambda: plot.relevance_by_map(shares, names), caption)]
     if relevance["metric"] is not None:
-        of_metric = unpack(relevance["metric"]).astype(float)
-        made.append(_metric(of_metric, names, shape))
-    if evidence["dependence"]:
-        made.append(_dependence(evidence["dependence"]))
+        made.append(_metric(unpack(relevance["metric"]).astype(float), names, data["image_shape"]))
     return made
 
 
-def _heatmap(shares: np.ndarray, names: Sequence[str]) -> Picture:
-    caption = (
-        "Which inputs each map uses: the share of its mean squared slope, each input in units of "
-        "its standard deviation."
-    )
-    return draw("relevance", lambda: plot.relevance_by_map(shares, names), caption)
-
-
-def _pixels(shares: np.ndarray, shape: tuple[int, int]) -> Picture:
-    def make() -> Any:
-        n = min(MAX_IMAGES, shares.shape[1])
-        drawn, axes = plt.subplots(
-            -(-n // 4), min(n, 4), figsize=(2.3 * min(n, 4), 2.1 * -(-n // 4)), squeeze=False
+def _pixels(shares: np.ndarray, shape: Sequence[int]) -> list[Picture]:
+    """Each leading map's own picture of the pixels that it uses."""
+    height, width = shape
+    return [
+        draw(
+            f"relevance-{k + 1}",
+            lambda k=k: plot.relevance_image(
+                shares[:, k], (height, width), title=f"$\\phi_{{{k + 1}}}$"
+            ),
         )
-        drawn.set_layout_engine("constrained")
-        for k, ax in enumerate(axes.flat):
-            if k < n:
-                ax.imshow(shares[:, k].reshape(shape), cmap="magma", vmin=0)
-                ax.set_title(f"$\\phi_{{{k + 1}}}$")
-            ax.set_axis_off()
-        return axes.flat[0]
-
-    caption = "Which pixels each of the leading maps uses: bright where its slope is large."
-    return draw("relevance", make, caption, wide=True)
+        for k in range(min(MAX_IMAGES, shares.shape[1]))
+    ]
 
 
-def _metric(of_metric: np.ndarray, names: Sequence[str], shape: Any) -> Picture:
+def _metric(of_metric: np.ndarray, names: Sequence[str], shape: Sequence[int] | None) -> Picture:
     def make() -> Any:
         if shape:
-            return plot.relevance_image(of_metric, tuple(shape))
+            return plot.relevance_image(of_metric, (shape[0], shape[1]))
         return plot.relevance_bars(of_metric, [plot.shortened(name) for name in names])
 
     return draw("metric", make, "Where the learned metric lets maps vary cheaply.")
 
 
-def _dependence(curves: Sequence[dict[str, Any]]) -> Picture:
-    def make() -> Any:
-        n_across = min(3, len(curves))
-        n_down = -(-len(curves) // n_across)
-        size = (3.3 * n_across, 2.5 * n_down + 0.3)
-        drawn, axes = plt.subplots(n_down, n_across, figsize=size, squeeze=False, sharey=True)
-        drawn.set_layout_engine("constrained")
-        for ax in axes.flat[len(curves) :]:
-            ax.set_axis_off()
-        for ax, curve in zip(axes.flat, curves, strict=False):
-            values, means = np.array(curve["values"]), np.array(curve["curves"])
-            plot.partial_dependence(values, means, name=curve["name"], ax=ax)
-        for ax in axes[:, 1:].flat:
-            ax.set_ylabel("")
-        axes.flat[0].legend(fontsize=8, ncols=2)
-        return axes.flat[0]
+def of_dependence(evidence: dict[str, Any]) -> list[Picture]:
+    """How the leading maps move with each of the inputs that matter most."""
+    curves = evidence["dependence"]
+    reach = max((np.abs(curve["curves"]).max() for curve in curves), default=1.0)
 
-    caption = (
-        "How the leading maps move, on average, as one input changes and all others stay as they "
-        "were observed."
-    )
-    return draw("dependence", make, caption, wide=True)
+    def make(curve: dict[str, Any]) -> Any:
+        values, means = np.array(curve["values"]), np.array(curve["curves"])
+        ax = plot.partial_dependence(values, means, name=curve["name"])
+        ax.set_ylim(-1.1 * reach, 1.1 * reach)
+        ax.legend(fontsize=8, ncols=4, loc="upper center")
+        return ax
+
+    return [
+        draw(f"dependence-{i + 1}", lambda curve=curve: make(curve))
+        for i, curve in enumerate(curves)
+    ]
 
 
 def of_plane(estimator: Any, evidence: dict[str, Any]) -> list[Picture]:
-    """The leading maps over the plane, where the inputs are two."""
+    """The leading maps over the plane, where the inputs are two, and what the readout says."""
     if evidence["plane"] is None:
         return []
     data = evidence["data"]
-    x, y = unpack(evidence["plane"]["x"]), unpack(evidence["plane"]["y"])
-    maps = range(min(4, estimator.config_.n_components))
+    x, y = (unpack(evidence["plane"][name])[:PLANE_POINTS] for name in "xy")
     classes = None if y.dtype.kind == "f" or len(data["class_names"]) < 2 else y
 
-    def make() -> Any:
-        drawn, axes = plt.subplots(
-            -(-len(maps) // 2),
-            min(2, len(maps)),
-            figsize=(8, 3.2 * -(-len(maps) // 2)),
-            squeeze=False,
-        )
-        drawn.set_layout_engine("constrained")
-        for ax in axes.flat[len(maps) :]:
-            ax.set_axis_off()
-        used = list(axes.flat)[: len(maps)]
-        plot.plane_maps(estimator.transform, x, classes, maps=maps, axes=used)
-        _name_axes(used, data["feature_names"])
-        return axes.flat[0]
-
-    made = [draw("plane", make, "The leading maps over the plane of the two inputs.", wide=True)]
-    if hasattr(estimator, "decision_function") and len(data["class_names"]) == 2:
-        made.append(_margin(estimator, x, y, data))
-    return made
-
-
-def _margin(estimator: Any, x: np.ndarray, y: np.ndarray, data: dict[str, Any]) -> Picture:
-    def make() -> Any:
-        ax = plot.plane_heatmap(estimator.decision_function, x, y, contour=True)
-        _name_axes([ax], data["feature_names"])
+    def make(function: Callable[[np.ndarray], np.ndarray], **options: Any) -> Any:
+        ax = plot.plane_heatmap(function, x, classes, **options)
+        names = [plot.shortened(name) for name in data["feature_names"]]
+        ax.set(xlabel=names[0], ylabel=names[1])
         return ax
 
-    return draw("margin", make, "The margin of the readout; the line is where classes change.")
+    def map_over_plane(k: int) -> Any:
+        return make(lambda rows: estimator.transform(rows)[:, k], title=f"$\\phi_{{{k + 1}}}$")
 
-
-def _name_axes(axes: Sequence[Any], names: Sequence[str]) -> None:
-    for ax in axes:
-        ax.set(xlabel=plot.shortened(names[0]), ylabel=plot.shortened(names[1]))
+    n_maps = min(N_LEADING, estimator.config_.n_components)
+    made = [draw(f"plane-{k + 1}", lambda k=k: map_over_plane(k)) for k in range(n_maps)]
+    if hasattr(estimator, "decision_function") and len(data["class_names"]) == 2:
+        options = {"contour": True, "title": "margin of the readout"}
+        made.append(draw("margin", lambda: make(estimator.decision_function, **options)))
+    return made
 
 
 def of_predictions(evidence: dict[str, Any]) -> list[Picture]:

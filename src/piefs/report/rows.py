@@ -14,7 +14,7 @@ from piefs.scores import class_probabilities
 MAX_ROWS, MAX_COLUMNS, MAX_TEXT = 10_000, 30, 60
 COORDINATES, PIXELS, CELLS = 250_000, 1_200_000, 200_000
 """How many of each a page holds at most: together some megabytes."""
-N_HARDEST = 24
+N_HARDEST = 12
 SHARES = {"train": 0.3, "validation": 0.35, "test": 0.35}
 
 

@@ -13,6 +13,7 @@ from piefs.errors import InputError
 from piefs.report.findings import overfitting
 
 SMALL = ["--preset", "fast", "-k", "2", "--batch-size", "64", "--config", "small.toml"]
+SMALL += ["--no-report"]
 COLUMNS = ["flat", "area", "district", "rooms", "price"]
 
 
@@ -45,7 +46,7 @@ def homes(tmp_path_factory):
     write_homes(folder / "new.csv", 50, COLUMNS[::-1], 1)
     done = piefs(
         *("fit", "homes.csv", "--target", "price", "--id", "flat", "--out", "run"),
-        *(*SMALL, "--steps", "300"),
+        *(*SMALL, "--steps", "300", "--report"),
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
@@ -204,7 +205,8 @@ def test_the_gap_is_printed_under_the_scores(tmp_path):
     rows = [f"{a:.3f},{b:.3f},{rng.integers(2)}" for a, b in rng.normal(size=(60, 2))]
     (tmp_path / "noise.csv").write_text("\n".join(["a,b,y", *rows]))
     done = piefs(
-        *("fit", "noise.csv", "--target", "y", "--preset", "fast", "-k", "4", "--out", "run"),
+        *("fit", "noise.csv", "--target", "y", "--preset", "fast", "-k", "4", "--no-report"),
+        *("--out", "run"),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

@@ -21,6 +21,7 @@ SMALL = {
     "hidden": (8, 8),
     "random_state": 0,
     "log_every": 20,
+    "report": False,
 }
 
 
@@ -97,7 +98,7 @@ def test_a_run_that_was_cut_off_resumes_to_the_same_bytes(finished, tmp_path):
 
 def test_without_labels_the_scores_are_those_of_least_squares_on_the_coordinates(tmp_path):
     data = numbers(3)
-    metrics = run(data, tmp_path, task="unsupervised", **SMALL)
+    metrics = run(data, tmp_path, task="unsupervised", **SMALL | {"report": True})
     model = piefs.load(tmp_path / "model")
     line = LinearRegression().fit(model.transform(data.train.x), data.train.y)
     expected = line.score(model.transform(data.test.x), data.test.y)

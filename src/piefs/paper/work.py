@@ -53,6 +53,7 @@ def _train(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict[str, A
         folder.path,
         task="classification" if cell.mode == "supervised" else "unsupervised",
         resume=True,
+        report=False,
         **cell.keywords(quick=quick),
     )
     model = load_model(folder.model)

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
+from matplotlib.ticker import MaxNLocator
 
 from piefs.plot.style import CLASS_COLORS, color_bar, literal, number_colors, phi_names
 
@@ -34,6 +35,7 @@ def energies(values: Sequence[float] | np.ndarray, *, ax: Axes | None = None) ->
     """The Dirichlet energy of each map, with the metric as it was when the map was frozen."""
     ax = ax or plt.subplots(figsize=(5, 3.2))[1]
     ax.bar(np.arange(1, len(values) + 1), values, color=CLASS_COLORS[0])
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(title="Dirichlet energy by map", xlabel="map", ylabel="$E\\,\\|A\\nabla\\phi_k\\|^2$")
     return ax
 

@@ -145,25 +145,30 @@ def poorly_calibrated(metrics: dict[str, Any], evidence: dict[str, Any]) -> Find
     n = evidence["data"]["n_rows"]["validation"]
     if ece is None or ece <= CALIBRATION + 0.5 * (15 / max(n, 1)) ** 0.5:
         return None
+    bins = {name: np.array(v) for name, v in evidence["judged"]["validation"]["bins"].items()}
+    too_sure = np.sum(bins["counts"] * (bins["confidence"] - bins["accuracy"])) > 0
+    remedy = "a larger smoothness" if too_sure else "longer training (--steps)"
     return Finding(
         "poor-calibration",
-        f"Confidence and accuracy are {100 * ece:.1f} points apart on the average validation row.",
-        "Take the classes and not the probabilities at their word, or calibrate them with "
-        "scikit-learn's CalibratedClassifierCV; a larger smoothness helps against overconfidence.",
+        f"The model is too {'sure' if too_sure else 'unsure'}: confidence and accuracy are "
+        f"{100 * ece:.1f} points apart on the average validation row.",
+        f"Take the classes and not the probabilities at their word, try {remedy}, or calibrate "
+        "with scikit-learn's CalibratedClassifierCV.",
     )
 
 
 def not_orthonormal(metrics: dict[str, Any]) -> Finding | None:
     """Coordinates that are orthonormal in training and not on new rows."""
-    error = _score(metrics, "gram_error_unbiased", "validation")
-    n_maps = len(metrics["energies"])
-    if error is None or error != error or (max(error, 0) / n_maps) ** 0.5 <= GRAM_PER_MAP:
+    scores = metrics.get("gram_error_unbiased") or {}
+    known = [(scores[s], s) for s in ("validation", "test") if scores.get(s) is not None]
+    error, split = max(known, default=(0.0, ""))
+    if (max(error, 0.0) / len(metrics["energies"])) ** 0.5 <= GRAM_PER_MAP:
         return None
     return Finding(
         "not-orthonormal",
-        f"On validation rows the Gram matrix is {max(error, 0) ** 0.5:.2f} away from the identity.",
-        "Raise orthogonality (a --config file), train longer, or give more rows: distances between "
-        "the coordinates of new rows are distorted.",
+        f"On {split} rows the Gram matrix is {error**0.5:.2f} away from the identity.",
+        "Distances between the coordinates of new rows are distorted. Look for outliers among the "
+        "rows, give more of them, train longer, or raise orthogonality (a --config file).",
     )
 
 

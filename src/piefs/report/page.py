@@ -27,7 +27,7 @@ EVIDENCE, PAGE = "report.json", "report.html"
 SCORES = tuple(shown for shown in SHOWN if shown[0] != "gram_error")
 HIGHER_IS_BETTER = ("accuracy", "f1", "roc_auc", "r2")
 LOWER_IS_BETTER = ("log_loss", "rmse", "mae")  # not ece: who always guesses is well calibrated
-MAX_CLASS_ROWS = 200
+MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
 
 
 def write_page(run: str | Path) -> Path:
@@ -84,9 +84,10 @@ def page(
         f"<section id='{_anchor(title)}'><h2>{title}</h2>{content}</section>"
         for title, content in sections.items()
     )
-    name = evidence["data"]["name"]
+    name, about = evidence["data"]["name"], evidence["data"]["description"]
     content = (
-        f"<header><h1>{escape(name)}</h1><p class=note>{_headline(evidence, metrics)}</p>"
+        f"<header><h1>{escape(name)}</h1><p class=note>{escape(about)}</p>"
+        f"<p>{_headline(evidence, metrics)}</p>"
         f"<nav>{nav}</nav></header><main>{body}</main>"
         f"{embedded_json('shown-rows', _for_script(evidence))}<script>{script}</script>"
     )
@@ -119,16 +120,11 @@ def _headline(evidence: dict[str, Any], metrics: dict[str, Any]) -> str:
         "unsupervised": "describe it without labels",
     }[metrics["task"]]
     maps = "one smooth coordinate" if k == 1 else f"{k} ordered, orthonormal, smooth coordinates"
-    about = escape(_capitalised(evidence["data"]["description"]))
     return (
-        f"{about}. PIEFS learned {maps} φ of each row to {what}, "
+        f"PIEFS learned {maps} φ of each row to {what}, "
         f"from {n['train']:,} training rows in {metrics['seconds']:.1f} s; {n['validation']:,} "
         f"validation and {n['test']:,} test rows were held out."
     )
-
-
-def _capitalised(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # --- summary -------------------------------------------------------------------------------------
@@ -261,6 +257,7 @@ tap a dot to see its row.</p>
 
 def _inputs(estimator: Any, evidence: dict[str, Any]) -> str:
     """The maps as functions of the inputs."""
+    kind = "gallery small" if evidence["data"]["image_shape"] else "gallery"
     parts = {
         "The maps over the plane": pictures.of_plane(estimator, evidence),
         "Which inputs matter": pictures.of_inputs(evidence),
@@ -268,12 +265,14 @@ def _inputs(estimator: Any, evidence: dict[str, Any]) -> str:
             pictures.of_dependence(evidence)
         ),
     }
-    return "".join(f"<h3>{title}</h3>{_gallery(made)}" for title, made in parts.items() if made)
+    return "".join(
+        f"<h3>{title}</h3>{_gallery(made, kind)}" for title, made in parts.items() if made
+    )
 
 
-def _gallery(made: Iterable[pictures.Picture]) -> str:
+def _gallery(made: Iterable[pictures.Picture], kind: str = "gallery") -> str:
     content = "".join(picture.html for picture in made)
-    return f"<div class=gallery>{content}</div>" if content else ""
+    return f"<div class='{kind}'>{content}</div>" if content else ""
 
 
 def _predictions(evidence: dict[str, Any]) -> str:
@@ -296,11 +295,23 @@ def _by_class(evidence: dict[str, Any]) -> str:
         f"<tr><td>{escape(name)}</td>"
         + "".join(f"<td>{_percent(values[c])}</td>" for values in judged["by_class"])
         + f"<td>{counts['train'][c]:,}</td><td>{counts['test'][c]:,}</td></tr>"
-        for c, name in enumerate(names[:MAX_CLASS_ROWS])
+        for c, name in _worst_first(names, judged["by_class"][2])
     ]
     head = ["class", "precision, %", "recall, %", "F1, %", "training rows", "test rows"]
-    made = table(heading(head), *rows)
-    return f"<details open><summary>By class, on test rows</summary>{made}</details>"
+    made, many = table(heading(head), *rows), len(rows) > MANY_CLASSES
+    order = ", the worst first" if many else ""
+    return (
+        f"<details{'' if many else ' open'}><summary>By class, on test rows{order}</summary>{made}"
+        "</details>"
+    )
+
+
+def _worst_first(names: Sequence[str], f1: Sequence[float | None]) -> list[tuple[int, str]]:
+    """Classes with their numbers, as they come, or by F1 where they are many."""
+    numbered = list(enumerate(names))
+    if len(numbered) <= MANY_CLASSES:
+        return numbered
+    return sorted(numbered, key=lambda pair: f1[pair[0]] or 0.0)[:MAX_CLASS_ROWS]
 
 
 def _percent(value: float | None) -> str:

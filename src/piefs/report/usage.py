@@ -34,7 +34,7 @@ def _python(model: dict[str, Any]) -> str:
         "phi = model.transform(X)          # coordinates, (n, K)",
     ]
     if model["estimator"] == "PIEFSClassifier":
-        lines.append("p = model.predict_proba(X)        # one column for each of the class names")
+        lines.append("p = model.predict_proba(X)        # one column a class")
     elif model["estimator"] == "PIEFSRegressor":
         lines.append("y = model.predict(X)")
     return "\n".join(lines)
@@ -43,4 +43,8 @@ def _python(model: dict[str, Any]) -> str:
 def _inputs(evidence: dict[str, Any], model: dict[str, Any]) -> str:
     names = evidence["data"]["feature_names"]
     shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
-    return f"X has one row a sample and the {len(names):,} inputs in this order: {shown}."
+    text = f"X has one row a sample and the {len(names):,} inputs in this order: {shown}."
+    classes = evidence["data"]["class_names"]
+    if model["estimator"] == "PIEFSClassifier" and len(classes) <= 12:
+        text += f" Classes are numbered from 0: {', '.join(classes)}."
+    return text

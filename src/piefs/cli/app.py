@@ -256,6 +256,7 @@ def export(
     export_model(model, None if chosen is None else chosen.value, out, force=force, quiet=quiet)
 
 
+@app.command()
 def report(
     run: Annotated[Path, typer.Argument(help="A run's folder.")],
     quiet: Quiet = False,

@@ -134,6 +134,12 @@ class Browser:
         self.mouse("mouseReleased", x1, y1)
         self.painted()
 
+    def tap(self, x: float, y: float) -> None:
+        """Touch with a finger, and let go."""
+        self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+        self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+        self.painted()
+
     def screenshot(self, path: Path, *, width: int, dark: bool = False) -> None:
         """The whole page as a picture, at a width."""
         features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]

@@ -172,6 +172,11 @@ def test_a_row_is_shown_where_the_pointer_is(page):
     assert "predicted" in shown
     assert re.search(r"customerC\d{4}", shown)
     assert "age" in shown
+    page.mouse("mouseMoved", 1, 1)
+    assert page.run("document.getElementById('tip').hidden")
+    page.tap(left + x, top + y)
+    assert not page.run("document.getElementById('tip').hidden")
+    assert text(page, "#tip") == shown
 
 
 @needs_browser

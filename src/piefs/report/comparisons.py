@@ -20,7 +20,7 @@ from piefs.datasets import Dataset
 from piefs.scores import scores_by_split
 
 CELLS = 4_000_000  # rows × columns, at most, that a baseline is fitted on: some seconds
-MAX_ITERATIONS = 200
+MAX_ITERATIONS = 100
 MANY_CLASSES = 30  # from here on a forest takes too long for a glance
 
 

@@ -172,7 +172,7 @@
       }
       context.fill();
     };
-    palette.forEach((color, c) => paint(choosing ? byColor[c].filter((row) => !state.selected.has(row)) : byColor[c], color, choosing ? 0.13 : 0.72));
+    palette.forEach((color, c) => paint(choosing ? byColor[c].filter((row) => !state.selected.has(row)) : byColor[c], color, choosing ? 0.18 : 0.72));
     if (choosing) palette.forEach((color, c) => paint(byColor[c].filter((row) => state.selected.has(row)), color, 0.95));
     context.globalAlpha = 1;
     if (state.pointed >= 0) {

@@ -28,6 +28,7 @@ SCORES = tuple(shown for shown in SHOWN if shown[0] != "gram_error")
 HIGHER_IS_BETTER = ("accuracy", "f1", "roc_auc", "r2")
 LOWER_IS_BETTER = ("log_loss", "rmse", "mae")  # not ece: who always guesses is well calibrated
 MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
+LEGIBLE = {"#4d4d4d": "#8a8f96"}  # a grey that is seen on dark paper too
 
 
 def write_page(run: str | Path) -> Path:
@@ -106,7 +107,8 @@ def _for_script(evidence: dict[str, Any]) -> dict[str, Any]:
     """What the interactive part of the page needs."""
     data = evidence["data"]
     named = ("class_names", "target", "image_shape")
-    return evidence["rows"] | {name: data[name] for name in named} | {"colors": CLASS_COLORS}
+    colors = [LEGIBLE.get(color, color) for color in CLASS_COLORS]
+    return evidence["rows"] | {name: data[name] for name in named} | {"colors": colors}
 
 
 def _headline(evidence: dict[str, Any], metrics: dict[str, Any]) -> str:

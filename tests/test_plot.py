@@ -201,3 +201,10 @@ def test_relevance_by_map_has_the_inputs_that_matter_on_top():
     ax = plot.relevance_by_map(shares, ("a", "b", "c"), n_most=2)
     np.testing.assert_allclose(ax.images[0].get_array(), shares[[1, 2]])
     assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "c"]
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end():
+    assert plot.shortened("short") == "short"
+    name = plot.shortened("excess kurtosis of the DM-SNR curve", 20)
+    assert name == "excess kur…SNR curve"
+    assert len(name) == 20

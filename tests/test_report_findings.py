@@ -34,7 +34,7 @@ EVIDENCE = {
         "leaked": 0,
         "class_counts": {"train": [2000, 2000]},
     },
-    "by_maps": {"kept": [1, 2], "scores": {"validation": [0.8, 0.96]}},
+    "by_maps": {"kept": [1, 2, 4], "scores": {"validation": [0.6, 0.8, 0.96]}},
 }
 
 
@@ -81,7 +81,7 @@ def test_bad_scores_are_found(path, value, kind):
         ("facts.class_counts.train", [3993, 7], "few-rows-a-class", "dog (7)"),
         ("facts.class_counts.train", [3900, 100], "imbalanced", "98 %"),
         ("data.n_rows.test", 40, "few-test-rows", "40 test rows"),
-        ("by_maps.scores.validation", [0.959, 0.96], "fewer-maps-suffice", "first 1 of 2"),
+        ("by_maps.scores.validation", [0.8, 0.959, 0.96], "fewer-maps-suffice", "2 of 4 maps"),
     ],
 )
 def test_what_is_wrong_with_rows_and_classes_is_found_and_named(path, value, kind, said):

@@ -44,7 +44,7 @@ def relevance_by_map(
     """
     order = np.argsort(-relevance.sum(axis=1), kind="stable")[:n_most]
     kept: list[int] = order.tolist()
-    labels = [shortened(names[i]) if names else f"$x_{{{i + 1}}}$" for i in kept]
+    labels = [shortened(names[i], 32) if names else f"$x_{{{i + 1}}}$" for i in kept]
     n_maps = relevance.shape[1]
     size = (2.4 + 0.34 * n_maps, 1.0 + 0.25 * len(order))
     ax = ax or plt.subplots(figsize=size)[1]

@@ -55,7 +55,8 @@ def literal(name: str) -> str:
 def shortened(name: str, most: int = 24) -> str:
     """A name that fits beside an axis, literally."""
     name = str(name)
-    return literal(name if len(name) <= most else name[: most - 1] + "…")
+    end = most - most // 2 - 1  # of a long name the beginning and the end are shown
+    return literal(name if len(name) <= most else f"{name[: most // 2]}…{name[-end:]}")
 
 
 def phi_names(indices: Sequence[int] | np.ndarray) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -73,6 +73,7 @@ def _compared(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # said of our own scores
             model = make().fit(data.train.x[rows], data.train.y[rows])
             scores = scores_by_split(model, data)
     except ValueError as error:  # scikit-learn's way to refuse rows: the page says so, and goes on

@@ -255,7 +255,7 @@ def _some(items: Sequence[str], most: int = 5) -> str:
 def fewer_maps_suffice(evidence: dict[str, Any]) -> Finding | None:
     """How many leading maps do as well as all, on the validation rows."""
     by_maps = evidence["by_maps"]
-    if by_maps is None or len(by_maps["kept"]) < 2:
+    if by_maps is None or by_maps["kept"][-1] < 4:
         return None
     scores = np.array(by_maps["scores"]["validation"])
     enough = by_maps["kept"][int(np.argmax(scores >= scores[-1] - SUFFICIENT))]
@@ -265,6 +265,6 @@ def fewer_maps_suffice(evidence: dict[str, Any]) -> Finding | None:
         "fewer-maps-suffice",
         f"The first {enough} of {by_maps['kept'][-1]} maps hold nearly all that a linear probe "
         f"can use.",
-        f"-k {max(enough, 2)} makes a smaller model, at much the same score.",
+        f"-k {enough} makes a smaller model, at much the same score.",
         bad=False,
     )

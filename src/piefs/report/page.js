@@ -107,7 +107,7 @@
     const raw = (high - low) / most, power = 10 ** Math.floor(Math.log10(raw));
     const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw) || 10 * power;
     const found = [];
-    for (let value = Math.ceil(low / step) * step; value <= high; value += step) found.push(Number(value.toPrecision(12)));
+    for (let value = Math.ceil(low / step) * step; value <= high; value += step) found.push(Math.abs(value) < step / 1e6 ? 0 : Number(value.toPrecision(12)));
     return found;
   }
   function drawAxes(ink, soft, line) {

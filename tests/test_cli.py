@@ -173,6 +173,8 @@ def test_unsupervised_needs_no_target(messy):
     )
     assert done.returncode == 0, done.stderr
     assert "accuracy" not in json.loads(done.stdout)
+    page = (folder / "unsupervised" / "report.html").read_text()
+    assert "There is no target, so there are no scores." in page
     assert piefs("transform", "unsupervised", "new.csv", cwd=folder).returncode == 0
     refused = piefs("predict", "unsupervised", "new.csv", cwd=folder)
     assert refused.returncode == 2

@@ -73,6 +73,15 @@ def test_one_command_fits_numbers_and_says_that_it_did(homes):
         assert set(metrics[name]) == {"train", "validation", "test"}
 
 
+def test_the_report_of_numbers_has_residuals_and_no_classes(homes):
+    page = (homes[0] / "run" / "report.html").read_text()
+    for name in ("predictions", "residuals", "dependence-1", "score-by-maps"):
+        assert f"id='figure-{name}'" in page
+    assert "figure-confusion" not in page
+    for baseline in ("mean", "ridge", "gradient boosting"):
+        assert f"<td>{baseline}</td>" in page
+
+
 def test_predictions_are_numbers_behind_the_ids_and_score_agrees_with_them(homes):
     folder, _ = homes
     done = piefs("predict", "run", "new.csv", cwd=folder)

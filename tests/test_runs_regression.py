@@ -103,6 +103,7 @@ def test_without_labels_the_scores_are_those_of_least_squares_on_the_coordinates
     line = LinearRegression().fit(model.transform(data.train.x), data.train.y)
     expected = line.score(model.transform(data.test.x), data.test.y)
     assert metrics["r2"]["test"] == pytest.approx(expected)
+    assert "PIEFS, linear probe" in (tmp_path / "report.html").read_text()
 
 
 def test_r2_of_rows_that_do_not_differ_means_nothing():

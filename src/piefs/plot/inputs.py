@@ -46,7 +46,7 @@ def relevance_by_map(
     kept: list[int] = order.tolist()
     labels = [shortened(names[i], 32) if names else f"$x_{{{i + 1}}}$" for i in kept]
     n_maps = relevance.shape[1]
-    size = (2.4 + 0.34 * n_maps, 1.0 + 0.25 * len(order))
+    size = (2.4 + 0.34 * n_maps, max(2.2, 1.0 + 0.25 * len(order)))
     ax = ax or plt.subplots(figsize=size)[1]
     image = ax.imshow(relevance[order], cmap="Blues", vmin=0, aspect="auto")
     ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, label="share of the map's slope")

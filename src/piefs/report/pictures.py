@@ -147,8 +147,8 @@ def of_inputs(evidence: dict[str, Any]) -> list[Picture]:
         made = _pixels(shares, data["image_shape"])
     else:
         caption = (
-            "The share of each map's mean squared slope, every input in units of its standard "
-            "deviation."
+            "The share of each map's mean squared slope, per unit of each input as the maps see "
+            "it: its standard deviation where inputs are scaled."
         )
         made = [draw("relevance", lambda: plot.relevance_by_map(shares, names), caption)]
     if relevance["metric"] is not None:
@@ -187,7 +187,7 @@ def of_dependence(evidence: dict[str, Any]) -> list[Picture]:
     def make(curve: dict[str, Any]) -> Any:
         values, means = np.array(curve["values"]), np.array(curve["curves"])
         ax = plot.partial_dependence(values, means, name=curve["name"])
-        ax.set_ylim(-1.1 * reach, 1.1 * reach)
+        ax.set_ylim(-1.1 * reach, 1.4 * reach)  # room for the legend
         ax.legend(fontsize=8, ncols=4, loc="upper center")
         return ax
 

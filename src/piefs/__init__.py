@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piefs import datasets, operators, plot
+    from piefs import callbacks, datasets, operators, plot
     from piefs.compilation import keep_compiled
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.io.checkpoints import Checkpoint
@@ -35,6 +35,7 @@ __all__ = [
     "PIEFSTransformer",
     "Rotation",
     "TrainState",
+    "callbacks",
     "datasets",
     "keep_compiled",
     "load",

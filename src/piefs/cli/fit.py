@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from piefs.callbacks import ProgressBar
 from piefs.cli.config import read_config, use_device
-from piefs.config import TrainConfig
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
 from piefs.errors import InputError
-from piefs.estimators.settings import resolve_settings, train_config
+from piefs.estimators.settings import resolve_settings
 from piefs.io.encoding import ColumnEncoding, TableEncoder
 from piefs.presets import PAPER
 from piefs.runs import RunFolder, run
-from piefs.state import TrainState
-from piefs.train import Callback
 
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
@@ -137,62 +132,7 @@ def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[st
     )
     if settings["batch_size"] == len(data.train):
         console.print(f"  a batch is all {len(data.train):,} training rows", style="dim")
-    with _progress(console, train_config(settings, seed=0)) as callback:
-        return run(data, out, **keywords, callbacks=[callback])
-
-
-@contextmanager
-def _progress(console: Console, config: TrainConfig) -> Iterator[Callback]:
-    """A progress bar on a terminal, nothing elsewhere; yields the callback that moves it."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        yield _Bar(bar, config)
-
-
-class _Bar:
-    """The callback behind a progress bar; trials for the number of steps fill it one by one."""
-
-    def __init__(self, bar: Progress, config: TrainConfig) -> None:
-        self.bar, self.config, self.purpose = bar, config, ""
-        self.task = bar.add_task("compiling", total=config.total_steps, note="")
-
-    def begin(self, purpose: str, n_steps: int) -> None:
-        """Start anew, for this purpose."""
-        self.purpose = f"{purpose}, "
-        self.bar.reset(self.task, total=n_steps)
-
-    def __call__(self, state: TrainState) -> None:
-        """Move to where the state is."""
-        self.bar.update(
-            self.task,
-            completed=len(state.steps) * self.config.steps_per_component + state.step,
-            description=self.purpose + _stage(state, self.config),
-            note=_validation_note(state),
-        )
-
-
-def _stage(state: TrainState, config: TrainConfig) -> str:
-    if state.k == config.n_components:
-        return "measuring, drawing"
-    if config.schedule == "sequential":
-        return f"map {state.k + 1} of {config.n_components}"
-    return f"all {config.n_components} maps"
-
-
-def _validation_note(state: TrainState) -> str:
-    row = state.history[-1] if state.history else {}
-    if "validation_accuracy" in row:
-        return f"validation {100 * row['validation_accuracy']:.1f} %"
-    return f"validation R² {row['validation_r2']:.3f}" if "validation_r2" in row else ""
+    return run(data, out, **keywords, callbacks=[ProgressBar(console)])
 
 
 def _tell_data(console: Console, data: Dataset) -> None:

@@ -130,7 +130,7 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
         estimator.model_ = unflatten(like, arrays)
     estimator.gram_error_ = float(document["gram_error"])
     estimator.energies_ = np.array(document["energies"], dtype=float)
-    n_components = estimator.config_.n_components
+    n_components = estimator.n_components_ = estimator.config_.n_components
     for name in ("gram", "dirichlet"):
         matrix = np.array(document[name], dtype=float).reshape(n_components, n_components)
         setattr(estimator, f"{name}_", matrix)

@@ -14,9 +14,10 @@ from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
 from piefs.io import atomic
 from piefs.io.checkpoints import Checkpoint
+from piefs.io.histories import write_history
 from piefs.io.models import library_versions
 from piefs.runs.figures import draw
-from piefs.runs.folder import RunFolder, write_history
+from piefs.runs.folder import RunFolder
 from piefs.runs.scores import NumberProbe, Probe, evaluate
 from piefs.train import Callback
 

@@ -347,7 +347,7 @@ def test_verbose_prints_a_line_for_each_map(moons, capsys):
     assert [line.split(":")[0] for line in lines] == expected
     assert "left" in lines[2]
     PIEFSClassifier(verbose=2, **SMALL).fit(*moons)
-    assert len(capsys.readouterr().out.splitlines()) == 1 + 3
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 3 + 1
 
 
 def test_importing_is_light():

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns
 from piefs.config import SCHEDULES, TrainConfig
+from piefs.errors import DivergedError
 from piefs.following import follow_maps, passes_mark
 from piefs.history import HeldOut, Validation
 from piefs.joint import JointObjective, SpectralObjective
@@ -57,10 +59,10 @@ def train(
     _check(config, n_outputs, readout_loss, validation)
     objective = _objective(config, readout_loss, len(samples))
     state = state or initial_state(samples, config, n_outputs, warm_start)
-    state = own_copy(state)
+    state, beginning = own_copy(state), state
     cache = Columns(samples.x, config.n_components, state.frozen)
     held_out = _held_out(validation, config, objective, state)
-    is_asked_to_end = False
+    is_asked_to_end, last_good = False, beginning
 
     for k in range(state.k, config.n_components, config.maps_at_once):  # 1: for k = 1 to K do
         frozen_error = cache.frozen_gram_error(samples.weights)
@@ -85,6 +87,7 @@ def train(
             state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
             state = _with_metric_refreshed(state, config, samples, n_steps)
             state = with_steps_counted(state, config, sums, n_steps, held_out)
+            last_good = _checked_finite(state, last_good, config)
             is_asked_to_end = _any_asks_to_end(callbacks, state)
         state = with_interval_over(state, config, held_out)
         for columns in (cache, *([held_out.columns] if held_out else [])):
@@ -156,6 +159,22 @@ def _feed(
         n_steps=total,
         length=length,
     )
+
+
+def _checked_finite(state: TrainState, last_good: TrainState, config: TrainConfig) -> TrainState:
+    """A state to fall back on, the newest at the end of an interval; an error where losses are not.
+
+    It is a copy, since the buffers of the state itself are donated to the next chunk.
+    """
+    n_steps, sums = state.interval
+    if not all(map(isfinite, sums if n_steps else state.history[-1].values())):
+        raise DivergedError(
+            f"the loss is not finite any more, by step {sum(state.steps) + state.step}: lower "
+            f"learning_rate (it is {config.learning_rate:g}), and see that no column of the data "
+            "has values far beyond its others",
+            last_good,
+        )
+    return last_good if n_steps else own_copy(state)
 
 
 def _any_asks_to_end(callbacks: Sequence[Callback], state: TrainState) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from piefs.callbacks import ProgressBar
 from piefs.cli.config import read_config, use_device
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
-from piefs.errors import InputError
+from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import resolve_settings
 from piefs.io.encoding import ColumnEncoding, TableEncoder
 from piefs.presets import PAPER
@@ -132,7 +133,9 @@ def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[st
     )
     if settings["batch_size"] == len(data.train):
         console.print(f"  a batch is all {len(data.train):,} training rows", style="dim")
-    return run(data, out, **keywords, callbacks=[ProgressBar(console)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)  # told with the results
+        return run(data, out, **keywords, callbacks=[ProgressBar(console)])
 
 
 def _tell_data(console: Console, data: Dataset) -> None:
@@ -174,6 +177,8 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
     console.print(scores)
     if (gap := _gap(metrics)) is not None:
         console.print(gap, style="dim", soft_wrap=True)
+    for finding in metrics.get("warnings", ()):
+        console.print(f"[yellow]Warning:[/yellow] {escape(finding['message'])}", soft_wrap=True)
     console.print(_energy_table(metrics["energies"]))
     rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
     if metrics["steps_saved"]:

@@ -21,6 +21,8 @@ from piefs.batches import Samples
 from piefs.callbacks.progress import ProgressPrinter
 from piefs.callbacks.stages import Stage, announce, dismiss
 from piefs.columns import coordinates_of, dirichlet_matrix
+from piefs.diagnosis import Evidence, findings
+from piefs.errors import TrainingWarning
 from piefs.estimators.beginnings import distilled_maps, graph_samples
 from piefs.estimators.budget import choose_budget, worth_choosing
 from piefs.estimators.crossfit import check_folds, cross_fitted
@@ -28,6 +30,7 @@ from piefs.estimators.finishing import finished_model
 from piefs.estimators.measures import (
     gram_errors_of,
     leading_variance,
+    loss_by_chance,
     weighted_gram,
 )
 from piefs.estimators.rows import as_precise_as, samples_of, scaling_of, set_aside
@@ -53,6 +56,7 @@ from piefs.train import Callback, train
 from piefs.weighting import Weighting
 
 ROWS_TO_SPARE = 10_000  # with so many rows, some can be set aside to stop on
+ROWS_TO_JUDGE = 10_000  # so many tell whether a map varies
 
 
 class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
@@ -207,6 +211,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             finally:
                 dismiss(callbacks)
             self._set_fitted(final, samples, whiten=settings["whiten"])
+            self._diagnose(final, samples)
             for callback in callbacks:
                 if isinstance(callback, ScikitLearnCallbacks):
                     callback.finish()
@@ -353,6 +358,22 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.history_ = list(final.history)
         self.steps_ = np.array(final.steps)
         self.n_iter_ = int(self.steps_.sum())
+
+    def _diagnose(self, final: TrainState, samples: Samples) -> None:
+        """Warn, once for each kind, of what has gone wrong."""
+        spread = np.linspace(0, len(samples) - 1, min(len(samples), ROWS_TO_JUDGE)).astype(int)
+        evidence = Evidence(
+            self.config_,
+            final.history,
+            self.gram_error_,
+            coordinates_of(final.maps, samples.x[spread]),
+            final.log_scale_ranges,
+            loss_by_chance(samples),
+            was_cut_short=self.n_iter_ >= self.n_iter_budget_,
+        )
+        self.warnings_ = findings(evidence)
+        for finding in self.warnings_:
+            warnings.warn(finding.message, TrainingWarning, stacklevel=5)
 
     def _keep_number_of_maps(self, n: int) -> None:
         """Say how many maps there are: fewer than asked for where a callback ended the run."""

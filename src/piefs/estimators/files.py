@@ -6,6 +6,7 @@ follow, and the weights must fit them exactly. Nothing in a folder is ever execu
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from piefs.diagnosis import Finding
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
@@ -70,6 +72,7 @@ def _document(estimator: BasePIEFS) -> dict[str, Any]:
         "log_scale_ranges": estimator.log_scale_ranges_.tolist(),
         "steps": estimator.steps_.tolist(),
         "steps_allowed": estimator.n_iter_budget_,
+        "warnings": [asdict(finding) for finding in estimator.warnings_],
     }
 
 
@@ -138,6 +141,8 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.steps_ = np.array(document["steps"], dtype=int)
     estimator.n_iter_ = int(estimator.steps_.sum())
     estimator.n_iter_budget_ = int(document["steps_allowed"])
+    found = document.get("warnings", [])  # older models have none
+    estimator.warnings_ = [Finding(str(one["kind"]), str(one["message"])) for one in found]
     if document["classes"] is not None:
         kind, labels = document["classes"]["kind"], document["classes"]["labels"]
         estimator.classes_ = np.array(labels, dtype=LABEL_TYPES[kind])

@@ -110,6 +110,8 @@ PARAMETERS = """
         Steps taken in all, allowed in all, and taken in each turn (one a map, or one for all maps).
     n_components_ : int
         Maps there are; fewer than asked for where a callback ended training in between two.
+    warnings_ : list of Finding
+        What has gone wrong in training, if anything: its kind, and what to do.
     config_, seed_ : TrainConfig, int
         What the keywords came to.
 """

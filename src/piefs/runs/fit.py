@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def run(
             **evaluate(estimator, readout, dataset),
             "steps": estimator.n_iter_,
             "steps_saved": estimator.n_iter_budget_ - estimator.n_iter_,
+            "warnings": [asdict(finding) for finding in estimator.warnings_],
             "seconds": checkpoint.seconds,
             "steps_per_second": estimator.n_iter_ / checkpoint.seconds,
             "versions": library_versions(),

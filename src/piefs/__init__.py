@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.rotations import Rotation
     from piefs.state import TrainState
+    from piefs.tuning import tune
     from piefs.weighting import LossWeights
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "load",
     "operators",
     "plot",
+    "tune",
 ]
 
 _HOMES = {
@@ -56,6 +58,7 @@ _HOMES = {
     "TrainState": "train",
     "keep_compiled": "compilation",
     "load": "estimators",
+    "tune": "tuning",
 }
 
 

@@ -33,7 +33,7 @@ def demonstrate(out: Path, *, seed: int, quiet: bool, as_json: bool) -> None:
     """Two Moons with a small budget; a demo of its own starts over in its own folder."""
     console = Console(quiet=quiet or as_json)
     data = load("two-moons")
-    _tell_data(console, data)
+    tell_data(console, data)
     keywords = DEMO_SETTINGS | {"random_state": seed}
     metrics = _fit(console, data, out, force=True, document=_document(data), **keywords)
     _tell_results(console, metrics, out, as_json=as_json)
@@ -64,8 +64,8 @@ def fit_data(
         console.print(f"{out} is finished already.")
         metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
         return _tell_results(console, metrics, out, as_json=as_json)
-    dataset, extras, notices = _load(data, source, data_dir, split_seed, task)
-    _tell_data(console, dataset)
+    dataset, extras, notices = load_source(data, source, data_dir, split_seed, task)
+    tell_data(console, dataset)
     for notice in notices:
         console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
     if resume and not folder.is_unfinished:
@@ -74,7 +74,7 @@ def fit_data(
     _tell_results(console, metrics, out, as_json=as_json)
 
 
-def _load(
+def load_source(
     data: str, source: dict[str, Any], data_dir: Path | None, split_seed: int, task: str
 ) -> tuple[Dataset, dict[str, Any], list[str]]:
     """The data set, what `run` must know beside it, and what to tell the user."""
@@ -138,7 +138,8 @@ def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[st
         return run(data, out, **keywords, callbacks=[ProgressBar(console)])
 
 
-def _tell_data(console: Console, data: Dataset) -> None:
+def tell_data(console: Console, data: Dataset) -> None:
+    """Say what the data are."""
     console.print(f"[bold]{escape(data.name)}[/bold]  {escape(data.description)}")
     sizes = ", ".join(f"{len(part):,} {name}" for name, part in data.splits.items())
     classes = f", {len(data.class_names)} classes" if len(data.class_names) > 1 else ""

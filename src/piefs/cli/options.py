@@ -56,3 +56,19 @@ Part = Annotated[SplitName, typer.Option("--split", help="Which part of a built-
 OutFile = Annotated[
     Path | None, typer.Option(help="Where to write (.csv, .npz, .npy, .parquet), else print CSV.")
 ]
+NumberOfMaps = Annotated[
+    str | None,
+    typer.Option(
+        "-k", "--n-components", help="Number of maps K, or auto: as few as do on validation rows."
+    ),
+]
+
+
+def number_of_maps(value: str | None) -> int | str | None:
+    """What was given for -k, as the estimators take it."""
+    if value is None or value == "auto":
+        return value
+    try:
+        return int(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"-k must be a whole number or auto, not {value!r}") from error

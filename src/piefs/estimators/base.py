@@ -25,6 +25,7 @@ from piefs.diagnosis import Evidence, findings
 from piefs.errors import TrainingWarning
 from piefs.estimators.beginnings import distilled_maps, graph_samples
 from piefs.estimators.budget import choose_budget, worth_choosing
+from piefs.estimators.choosing import choose_n_components, most_maps
 from piefs.estimators.crossfit import check_folds, cross_fitted
 from piefs.estimators.finishing import finished_model
 from piefs.estimators.measures import (
@@ -67,7 +68,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | Literal["auto"] | None = None,
         *,
         preset: str = "default",
         schedule: str | None = None,
@@ -194,6 +195,8 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             samples = samples_of(self._standardized(X), targets, weight, class_weight, unlabeled)
             decays = decays_for(settings["weight_decay"])
             settings["weight_decay"] = decays[0]
+            if settings["n_components"] == "auto":
+                settings["n_components"] = most_maps(len(X))
             warm = self._begin_from(samples, settings)
             length = 1.0 if in_turn else leading_variance(samples)
             self.config_ = train_config(settings, seed=self.seed_, squared_length=length)
@@ -238,8 +241,12 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         to_train: dict[str, Any],
     ) -> TrainState:
         """The trials that the settings ask for, then the training proper."""
+        is_to_be_chosen = self.n_components == "auto"
         if settings["early_stopping"] and settings["schedule"] != "sequential":
-            self._choose_budget(samples, settings, decays, to_train)
+            n_after = 1 + is_to_be_chosen
+            self._choose_budget(samples, settings, decays, to_train, n_stages_after=n_after)
+        if is_to_be_chosen:
+            self._choose_n_components(samples, settings, to_train)
         self.settings_ = described(settings)
         if settings["schedule"] == "spectral":
             samples = graph_samples(samples, settings, self.seed_)
@@ -278,24 +285,38 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         settings: dict[str, Any],
         decays: Sequence[float],
         to_train: dict[str, Any],
+        n_stages_after: int,
     ) -> None:
         """Put the best number of steps and the best weight decay into settings and config."""
-        callbacks = to_train["callbacks"]
-        for_trials: dict[str, Any] = to_train | {
-            "callbacks": [c for c in callbacks if not isinstance(c, Checkpoint)]
-        }
         steps, decay = choose_budget(
             samples,
             self.config_,
             decays,
             fraction=self.validation_fraction,
             scorer=self._scorer,
-            **for_trials,
+            n_stages_after=n_stages_after,
+            **_for_trials(to_train),
         )
         settings |= {"steps_per_component": steps, "weight_decay": decay}
         self.config_ = replace(
             self.config_, steps_per_component=steps, weight_decay=decay, patience=None
         )
+
+    def _choose_n_components(
+        self, samples: Samples, settings: dict[str, Any], to_train: dict[str, Any]
+    ) -> None:
+        """Put the number of maps that does into settings and config."""
+        n_components = choose_n_components(
+            samples,
+            self.config_,
+            fraction=self.validation_fraction,
+            scorer=self._scorer,
+            **_for_trials(to_train),
+        )
+        settings["n_components"] = n_components
+        self.config_ = replace(self.config_, n_components=n_components)
+        if settings["schedule"] == "sequential":
+            self.n_iter_budget_ = self.config_.total_steps
 
     def check_settings(self, n_rows: int, *, supervised: bool = True) -> dict[str, Any]:
         """What the keywords come to for `n_rows` rows; an InputError where they cannot work."""
@@ -456,6 +477,12 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         from piefs.estimators.files import save
 
         save(self, Path(folder))
+
+
+def _for_trials(to_train: dict[str, Any]) -> dict[str, Any]:
+    """The same without checkpoints: those are of the training proper."""
+    callbacks = [c for c in to_train["callbacks"] if not isinstance(c, Checkpoint)]
+    return to_train | {"callbacks": callbacks}
 
 
 def _at(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:

@@ -10,8 +10,9 @@ PARAMETERS = """
 
     Parameters
     ----------
-    n_components : int
-        K, the number of maps.
+    n_components : int or "auto"
+        K, the number of maps. "auto" takes the fewest that do as well as many (32, or one for every
+        ten rows) on validation rows; then that many are trained on all rows. It needs labels.
     preset : {"default", "paper", "fast"}
         Named set of keywords: what we recommend, the paper to the letter, a first look.
     schedule : {"nested", "joint", "sequential", "spectral"}
@@ -109,7 +110,8 @@ PARAMETERS = """
     n_iter_, n_iter_budget_, steps_ : int, int, ndarray
         Steps taken in all, allowed in all, and taken in each turn (one a map, or one for all maps).
     n_components_ : int
-        Maps there are; fewer than asked for where a callback ended training in between two.
+        Maps there are: as many as were chosen, and fewer where a callback ended training in between
+        two.
     warnings_ : list of Finding
         What has gone wrong in training, if anything: its kind, and what to do.
     config_, seed_ : TrainConfig, int

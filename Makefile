@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test lint docs bench clean
 
 install: .venv/.installed
 
@@ -25,6 +25,11 @@ lint: install
 test: lint
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 
+# The site, with every example executed, in docs/_build/html.
+docs: install
+	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
+	@echo "open docs/_build/html/index.html"
+
 # Peers and the PyTorch reference are heavy, hence an environment of their own.
 # make bench ONLY="steps inference" measures a part; htru2 and mnist are looked for in $$PIEFS_DATA.
 bench: .venv-bench/.installed
@@ -40,4 +45,4 @@ bench: .venv-bench/.installed
 	touch $@
 
 clean:
-	rm -rf .venv .venv-bench build dist runs src/*.egg-info
+	rm -rf .venv .venv-bench build dist runs src/*.egg-info docs/_build docs/gallery

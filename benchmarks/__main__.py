@@ -20,6 +20,7 @@ NAMES = (
     "operators",
     "rotations",
     "expressivity",
+    "exports",
 )
 BUSY = 0.1
 RESULTS = Path(__file__).parent / "results"

@@ -12,7 +12,10 @@ import numpy as np
 from benchmarks.processes import fresh_python
 from benchmarks.timing import interleaved
 
-PACKAGES = ("jax", "jaxlib", "numpy", "optax", "piefs", "scikit-learn", "torch", "umap-learn")
+PACKAGES = (
+    *("jax", "jaxlib", "numpy", "onnx", "onnxruntime", "optax"),
+    *("piefs", "scikit-learn", "torch", "umap-learn"),
+)
 
 
 def cores() -> int:

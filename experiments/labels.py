@@ -48,6 +48,12 @@ def _ours_with_pool(x: np.ndarray, y: np.ndarray, pool: np.ndarray, seed: int) -
     return model.fit(x, y, X_unlabeled=pool)
 
 
+def _ours_from_graph(x: np.ndarray, y: np.ndarray, pool: np.ndarray, seed: int) -> Any:
+    """The same, begun from maps distilled from a graph of rows with and without labels."""
+    model = PIEFSClassifier(standardize=False, pretraining="graph-laplacian", random_state=seed)
+    return model.fit(x, y, X_unlabeled=pool)
+
+
 def _ours_probed(x: np.ndarray, y: np.ndarray, pool: np.ndarray, seed: int) -> Any:
     """Coordinates learned without any label from all rows, a logistic regression on the few."""
     features = PIEFSTransformer(supervised=False, standardize=False, random_state=seed)
@@ -79,6 +85,7 @@ def _label_spreading(x: np.ndarray, y: np.ndarray, pool: np.ndarray, seed: int) 
 LABEL_METHODS: dict[str, Any] = {
     "piefs": _ours,
     "piefs with unlabelled rows": _ours_with_pool,
+    "piefs with unlabelled rows, warm start": _ours_from_graph,
     "piefs unsupervised, probed": _ours_probed,
     "logistic-regression": _baseline("logistic-regression"),
     "mlp": _baseline("mlp"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from experiments.metrics import METRICS as METRICS_TRIED
 from experiments.tables import Records, datasets_of, of, table
 
 GEOMETRY = """
@@ -17,6 +18,14 @@ largest principal angle between the true plane and the two leading directions, o
 gradient outer product of the maps (or of the forest's importances, or of the mutual information, on
 the diagonal), and of the inverse metric. Ranking: Spearman's correlation of the columns' relevance
 with their true share of the plane.
+
+"""
+
+GAPS = """
+### Without labels, against `off`
+
+The difference in points of a linear probe's test accuracy, paired by seed: mean ± its standard
+error [seeds]. The paper's `diag` has the volume constraint.
 
 """
 
@@ -39,9 +48,41 @@ def _mean(found: Records, name: str, factor: float = 1.0, digits: int = 1) -> st
 
 def _gap(found: Records, reference: Records) -> str:
     """The mean difference in accuracy, paired by seed, in points."""
-    by_seed = {r["seed"]: r["accuracy"] for r in reference}
-    gaps = [100 * (r["accuracy"] - by_seed[r["seed"]]) for r in found if r["seed"] in by_seed]
+    gaps = _gaps(found, reference)
     return f"{np.mean(gaps):+.1f}" if gaps else "–"
+
+
+def _gaps(found: Records, reference: Records) -> list[float]:
+    """Differences in accuracy, in points, of runs with the same seed."""
+    by_seed = {r["seed"]: r["accuracy"] for r in reference}
+    return [100 * (r["accuracy"] - by_seed[r["seed"]]) for r in found if r["seed"] in by_seed]
+
+
+def _paired(found: Records, reference: Records) -> str:
+    """Their mean ± its standard error, and how many there are."""
+    gaps = _gaps(found, reference)
+    if len(gaps) < 2:
+        return f"{gaps[0]:+.1f} [1]" if gaps else "–"
+    error = np.std(gaps, ddof=1) / len(gaps) ** 0.5
+    return f"{np.mean(gaps):+.1f} ± {error:.1f} [{len(gaps)}]"
+
+
+def gaps_without_labels(records: Records) -> str:
+    """Every metric against `off` on every data set, without labels."""
+    ending = ", no labels"
+    datasets = datasets_of(records, "metrics")
+    by_set = {dataset: of(records, "metrics", dataset) for dataset in datasets}
+    names = [name for name in METRICS_TRIED if name != "off"]
+    rows = [
+        [name]
+        + [
+            _paired(by_set[d].get(name + ending, []), by_set[d].get("off" + ending, []))
+            for d in datasets
+        ]
+        for name in names
+    ]
+    rows = [row for row in rows if any(cell != "–" for cell in row[1:])]
+    return GAPS + table(["metric", *datasets], rows) if rows else ""
 
 
 def geometry_benchmark(records: Records) -> str:
@@ -96,4 +137,4 @@ def metrics_study(records: Records) -> str:
                 head = ["metric", "test accuracy, %", "gap", "Gram error, test", "log λ"]
                 head += ["seconds", "n"]
                 text += f"\n### {dataset}, {mode}\n\n" + table(head, rows)
-    return METRICS + text if text else ""
+    return METRICS + gaps_without_labels(records) + text if text else ""

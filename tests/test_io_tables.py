@@ -281,6 +281,13 @@ def test_parquet_reads_back_what_was_written(tmp_path):
     assert "not a readable parquet" in refusal(write(tmp_path, "a,b\n1,2\n", "out.parquet"))
 
 
+@pytest.mark.parametrize("name", ["out.arrow", "out.feather"])
+def test_arrow_files_read_back_what_was_written(tmp_path, name):
+    write_table(tmp_path / name, COLUMNS)
+    assert cells(read_table(tmp_path / name)) == {name: v.tolist() for name, v in COLUMNS.items()}
+    assert "not a readable" in refusal(write(tmp_path, "a,b\n1,2\n", name))
+
+
 def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = write(tmp_path, b"PAR1", "data.parquet")

@@ -3,22 +3,19 @@
 import json
 import re
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-ROOT = Path(__file__).parent.parent
-GUIDE = (ROOT / "docs/operators.md").read_text()
+from pages import ROOT, run_python
+
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import operators_page  # noqa: E402
+from benchmarks import operators_page
 
 
 def test_the_code_of_the_guide_runs_and_finds_what_it_says():
-    names = {}
-    for block in re.findall(r"```python\n(.*?)```", GUIDE, flags=re.DOTALL):
-        exec(compile(block, "operators.md", "exec"), names)
+    names = run_python(ROOT / "docs/operators.md")
     assert names["phi"].shape == (1, 4)
     assert names["slope"].shape == (1, 4, 2)
     assert np.all(names["solution"].error_bars < 0.05 * names["solution"].eigenvalues[-1])

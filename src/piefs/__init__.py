@@ -55,7 +55,7 @@ _HOMES = {
     "PIEFSRegressor": "estimators",
     "PIEFSTransformer": "estimators",
     "Rotation": "rotations",
-    "TrainState": "train",
+    "TrainState": "state",
     "keep_compiled": "compilation",
     "load": "estimators",
     "tune": "tuning",

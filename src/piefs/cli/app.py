@@ -14,6 +14,7 @@ from piefs.cli.options import (
     Data,
     DataDir,
     Debug,
+    ExportFormat,
     Force,
     Json,
     Missing,
@@ -279,6 +280,33 @@ def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
     from piefs.cli.use import show_model
 
     show_model(model, as_json=as_json)
+
+
+@app.command()
+def export(
+    model: Model,
+    chosen: Annotated[
+        ExportFormat | None,
+        typer.Option(
+            "--format",
+            help="onnx: a graph for ONNX runtimes; numpy: one Python file that needs numpy alone. "
+            "If not given, as the name of --out ends.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file (.onnx or .py) to write, else model.onnx or model.py in MODEL."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a model as a file for programs without piefs: coordinates, labels, probabilities."""
+    from piefs.cli.export import export_model
+
+    export_model(model, None if chosen is None else chosen.value, out, force=force, quiet=quiet)
 
 
 app.command()(reproduce)

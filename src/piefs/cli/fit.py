@@ -94,7 +94,7 @@ def load_source(
     if not Path(data).suffix:
         raise InputError(
             f"unknown data set {data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
-            "(.csv, .tsv, .parquet, .npz, .npy)"
+            "(.csv, .tsv, .parquet, .arrow, .npz, .npy)"
         )
     own = load_own(Path(data), split_seed=split_seed, task=task, **source)
     document = _document(own.dataset, own.encoder, source["target"], source["id_column"])

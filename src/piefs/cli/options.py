@@ -39,6 +39,13 @@ class SplitName(StrEnum):
     test = "test"
 
 
+class ExportFormat(StrEnum):
+    """What other programs can read."""
+
+    onnx = "onnx"
+    numpy = "numpy"
+
+
 Seed = Annotated[int, typer.Option(help="Seed of initialisation and batches.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -50,11 +57,15 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what is in the res
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was cut off.")]
 Model = Annotated[Path, typer.Argument(help="A run's folder, or the model folder in it.")]
 Data = Annotated[
-    str, typer.Argument(help="A file (.csv, .tsv, .parquet, .npz, .npy) or a built-in data set.")
+    str,
+    typer.Argument(
+        help="A file (.csv, .tsv, .parquet, .arrow, .npz, .npy) or a built-in data set."
+    ),
 ]
 Part = Annotated[SplitName, typer.Option("--split", help="Which part of a built-in data set.")]
 OutFile = Annotated[
-    Path | None, typer.Option(help="Where to write (.csv, .npz, .npy, .parquet), else print CSV.")
+    Path | None,
+    typer.Option(help="Where to write (.csv, .parquet, .arrow, .npz, .npy), else print CSV."),
 ]
 NumberOfMaps = Annotated[
     str | None,

@@ -54,18 +54,29 @@ class Rows:
 
 
 def open_model(path: Path) -> Opened:
-    """The model of a run's folder, or of the model folder in it."""
+    """The model of a run's folder, or of the model folder in it, with its way to read tables."""
+    return with_table(path, *open_estimator(path))
+
+
+def with_table(path: Path, estimator: Any, document: dict[str, Any]) -> Opened:
+    """An estimator with the way its document says it reads tables."""
+    if "table" not in document:
+        raise InputError(f"{path} was saved from Python and says nothing about tables")
+    names = document["class_names"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f"{path}: the class names in model.json are damaged")
+    try:
+        return Opened(estimator, document, TableEncoder.from_document(document["table"]))
+    except ModelFileError as error:
+        raise InputError(str(error)) from error
+
+
+def open_estimator(path: Path) -> tuple[Any, dict[str, Any]]:
+    """The fitted estimator of a run's folder, or of the model folder in it, and its document."""
     if not path.exists():
         raise InputError(f"there is no model at {path}")
-    folder = path / "model" if (path / "model").is_dir() else path
     try:
-        estimator, document = load_with_document(folder)
-        if "table" not in document:
-            raise ModelFileError(f"{folder} was saved from Python and says nothing about tables")
-        names = document["class_names"]
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise ModelFileError(f"{folder}: the class names in model.json are damaged")
-        return Opened(estimator, document, TableEncoder.from_document(document["table"]))
+        return load_with_document(path / "model" if (path / "model").is_dir() else path)
     except ModelFileError as error:
         raise InputError(str(error)) from error
 

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from piefs.batches import Samples
 from piefs.callbacks.progress import ProgressPrinter
@@ -28,6 +28,7 @@ from piefs.estimators.budget import choose_budget, worth_choosing
 from piefs.estimators.choosing import choose_n_components, most_maps
 from piefs.estimators.crossfit import check_folds, cross_fitted
 from piefs.estimators.finishing import finished_model
+from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.measures import (
     gram_errors_of,
     leading_variance,
@@ -43,6 +44,7 @@ from piefs.estimators.settings import (
     resolve_settings,
     train_config,
 )
+from piefs.estimators.states import from_plain, to_plain
 from piefs.history import Validation
 from piefs.io.checkpoints import Checkpoint
 from piefs.losses import Readout
@@ -154,6 +156,14 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain values: skops then has to trust no type but the estimator."""
+        state: Any = super().__getstate__()
+        return to_plain(dict(state))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(from_plain(state))
 
     # --- fitting -------------------------------------------------------------------------------
 
@@ -406,7 +416,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     def _checked(self, X: Any) -> np.ndarray:
         """New rows as an array, with the features seen in fit."""
-        return np.asarray(validate_data(self, X, reset=False, dtype="numeric"))
+        return np.asarray(checked_arrays(self, X, reset=False))
 
     def fit_transform(
         self, X: Any, y: Any = None, *, cross_fit: bool | int = False, **fit_params: Any
@@ -477,6 +487,17 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         from piefs.estimators.files import save
 
         save(self, Path(folder))
+
+    def export(self, path: str | Path) -> None:
+        """Write what the fitted estimator computes, for programs without piefs.
+
+        The name's ending decides: `.onnx` is an ONNX graph from rows to coordinates and
+        predictions, `.py` a Python module that needs numpy alone (docs/exports.md).
+        """
+        from piefs.estimators.exporting import plain_model
+        from piefs.exports import export
+
+        export(plain_model(self), Path(path))
 
 
 def _for_trials(to_train: dict[str, Any]) -> dict[str, Any]:

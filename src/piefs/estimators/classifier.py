@@ -8,10 +8,11 @@ import numpy as np
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d, validate_data
+from sklearn.utils.validation import column_or_1d
 
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
+from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
 from piefs.estimators.scikit import with_callbacks
 from piefs.losses import cross_entropy
@@ -73,7 +74,7 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
         validation_data
             Rows and labels to score while training, and for early stopping.
         """
-        X, y = validate_data(self, X, y, dtype="numeric")
+        X, y = checked_arrays(self, X, y)
         self.classes_, labels = encode_labels(y)
         if validation_data is not None:
             held_y = column_or_1d(validation_data[1])

@@ -10,8 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from piefs.diagnosis import Finding
@@ -20,13 +18,10 @@ from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
 from piefs.estimators.regressor import PIEFSRegressor
 from piefs.estimators.settings import BELONGS_TO, METRIC_OPTIONS, check, train_config
+from piefs.estimators.states import model_shapes
 from piefs.estimators.transformer import PIEFSTransformer
 from piefs.io.models import ModelFileError, flatten, read_model, unflatten, write_model
-from piefs.losses import init_readout
-from piefs.maps import init_map, stack
-from piefs.model import Model
 from piefs.presets import PAPER
-from piefs.state import fresh_metric
 from piefs.weighting import WEIGHTINGS
 
 ESTIMATORS: dict[str, type[BasePIEFS]] = {
@@ -128,9 +123,9 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     if document["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(document["feature_names"], dtype=object)
     estimator.center_, estimator.scale_ = arrays.pop("center64"), arrays.pop("scale64")
-    with jax.enable_x64(estimator._dtype == np.float64):
-        like = jax.eval_shape(lambda: _skeleton(estimator, int(document["n_outputs"])))
-        estimator.model_ = unflatten(like, arrays)
+    sizes = estimator.n_features_in_, int(document["n_outputs"])
+    like = model_shapes(estimator.config_, *sizes, estimator._dtype)
+    estimator.model_ = unflatten(like, arrays)
     estimator.gram_error_ = float(document["gram_error"])
     estimator.energies_ = np.array(document["energies"], dtype=float)
     n_components = estimator.n_components_ = estimator.config_.n_components
@@ -168,18 +163,3 @@ def _keywords(settings: dict[str, Any]) -> dict[str, Any]:
     """Constructor keywords that say what the settings say."""
     plain = {name: value for name, value in settings.items() if name != "weighting"}
     return plain | {"preset": "paper"}
-
-
-def _skeleton(estimator: BasePIEFS, n_outputs: int) -> Model:
-    """A model with the shapes that the settings imply."""
-    config, d, dtype = estimator.config_, estimator.n_features_in_, estimator._dtype
-    key = jax.random.key(0)
-    one = init_map(key, d, config.hidden, config.activation, dtype)
-    return Model(
-        jnp.zeros(d, dtype),
-        jnp.ones(d, dtype),
-        stack([one] * config.n_components),
-        jnp.eye(config.n_components, dtype=dtype),
-        fresh_metric(config, key, d, dtype),
-        init_readout(n_outputs, config.n_components, dtype),
-    )

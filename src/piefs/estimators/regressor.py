@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_array, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array
 
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
+from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
 from piefs.estimators.scikit import with_callbacks
 from piefs.losses import squared_error
@@ -66,7 +67,7 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         validation_data
             Rows and targets to score while training, and for early stopping.
         """
-        X, y = validate_data(self, X, y, dtype="numeric", multi_output=True, y_numeric=True)
+        X, y = checked_arrays(self, X, y, multi_output=True, y_numeric=True)
         targets = _as_columns(y)
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
         self.target_center_ = np.average(targets, axis=0, weights=weight)

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import validate_data
 
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import ValidationScore, encode_labels
+from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
 from piefs.estimators.scikit import with_callbacks
 from piefs.losses import cross_entropy
@@ -51,9 +51,9 @@ class PIEFSTransformer(BasePIEFS):
         if self.supervised and y is None:
             raise InputError("supervised=True needs labels: call fit(X, y)")
         if self.supervised is not False and y is not None:
-            X, y = validate_data(self, X, y, dtype="numeric")
+            X, y = checked_arrays(self, X, y)
         else:
-            X, y = validate_data(self, X, dtype="numeric"), None
+            X, y = checked_arrays(self, X), None
         labels, readout = None, {}
         if y is not None and (self.supervised or holds_classes(y)):
             classes, labels = encode_labels(y)

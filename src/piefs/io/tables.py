@@ -1,4 +1,4 @@
-"""Tables in and out: `.csv`, `.tsv`, `.parquet`, `.npz` and `.npy`.
+"""Tables in and out: `.csv`, `.tsv`, `.parquet`, `.arrow`, `.feather`, `.npz` and `.npy`.
 
 The cells of a text file stay text here; what they mean is decided in `piefs.io.encoding`. Whatever
 is wrong with a file becomes one line that names the file and says what to do. No pickle is opened.
@@ -243,13 +243,18 @@ def _are_numbers(names: list[str]) -> bool:
     return numbers != [numbers[0] + i for i in range(len(numbers))]
 
 
-def _read_parquet(path: Path) -> Table:
-    pyarrow, parquet = _pyarrow(path)
+def _read_arrow(path: Path) -> Table:
+    """A parquet file, or an Arrow one, which `.arrow` and `.feather` both name."""
+    pyarrow = _pyarrow(path)
     try:
-        content = parquet.ParquetFile(path).read()
+        if path.suffix.lower() == ".parquet":
+            content = import_module("pyarrow.parquet").ParquetFile(path).read()
+        else:
+            content = import_module("pyarrow.feather").read_table(path, memory_map=False)
         columns = [_from_arrow(column, pyarrow.types) for column in content.columns]
     except (pyarrow.ArrowException, ValueError) as error:
-        raise InputError(f"{path} is not a readable parquet file; write it anew") from error
+        kind = path.suffix[1:].lower()
+        raise InputError(f"{path} is not a readable {kind} file; write it anew") from error
     names = _distinct(content.column_names, path)
     return Table(dict(zip(names, columns, strict=True)), str(path))
 
@@ -261,12 +266,13 @@ def _from_arrow(column: Any, types: Any) -> np.ndarray:
     return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
 
 
-def _pyarrow(path: Path) -> tuple[Any, Any]:
+def _pyarrow(path: Path) -> Any:
     try:
-        return import_module("pyarrow"), import_module("pyarrow.parquet")
+        return import_module("pyarrow")
     except ImportError as error:
+        kind = path.suffix[1:].lower()
         raise InputError(
-            f"{path}: parquet files need pyarrow; pip install piefs[parquet]"
+            f"{path}: {kind} files need pyarrow; pip install piefs[parquet]"
         ) from error
 
 
@@ -363,23 +369,31 @@ def _write_npy(path: Path, columns: dict[str, np.ndarray]) -> None:
     atomic.write_bytes(path, stream.getvalue())
 
 
-def _write_parquet(path: Path, columns: dict[str, np.ndarray]) -> None:
-    pyarrow, parquet = _pyarrow(path)
+def _write_arrow(path: Path, columns: dict[str, np.ndarray]) -> None:
+    pyarrow = _pyarrow(path)
     content = pyarrow.table({name: pyarrow.array(cells) for name, cells in columns.items()})
-    atomic.write_with(path, lambda temporary: parquet.write_table(content, temporary))
+    if path.suffix.lower() == ".parquet":
+        write = import_module("pyarrow.parquet").write_table
+    else:
+        write = import_module("pyarrow.feather").write_feather
+    atomic.write_with(path, lambda temporary: write(content, temporary))
 
 
 _READERS: dict[str, Callable[[Path], Table]] = {
     ".csv": _read_csv,
     ".tsv": _read_csv,
-    ".parquet": _read_parquet,
+    ".parquet": _read_arrow,
+    ".arrow": _read_arrow,
+    ".feather": _read_arrow,
     ".npz": _read_npz,
     ".npy": _read_npy,
 }
 _WRITERS: dict[str, Callable[[Path, dict[str, np.ndarray]], None]] = {
     ".csv": _write_csv,
     ".tsv": _write_csv,
-    ".parquet": _write_parquet,
+    ".parquet": _write_arrow,
+    ".arrow": _write_arrow,
+    ".feather": _write_arrow,
     ".npz": _write_npz,
     ".npy": _write_npy,
 }

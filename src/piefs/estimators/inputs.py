@@ -1,0 +1,51 @@
+"""What a user passes for X and y, as arrays; text among numbers gets an answer that helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from piefs.errors import InputError
+
+ADVICE = (
+    "Encode them beforehand, for example with "
+    "make_pipeline(make_column_transformer((OneHotEncoder(sparse_output=False), {columns}), "
+    'remainder="passthrough"), {estimator}()); `piefs fit` encodes the columns of a file by itself'
+)
+
+
+def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
+    """X, or X and y, as scikit-learn checks them, and X as numbers whatever frame it came in."""
+    try:
+        checked: Any = validate_data(estimator, X, *y, dtype="numeric", **keywords)
+        return (_numbers(checked[0]), *checked[1:]) if y else _numbers(checked)
+    except (TypeError, ValueError) as error:
+        names = _not_numbers(X)
+        if not names and not (isinstance(error, ValueError) and "string" in str(error)):
+            raise
+        said = (
+            f"X has columns that are no numbers: {names}"
+            if names
+            else "X holds text, and numbers are needed"
+        )
+        advice = ADVICE.format(columns=names or "[…]", estimator=type(estimator).__name__)
+        raise InputError(f"{said}. {advice}") from error
+
+
+def _numbers(X: np.ndarray) -> np.ndarray:
+    """scikit-learn leaves what polars, pyarrow and categorical columns hold as objects."""
+    return X.astype(np.float64) if X.dtype == object else X
+
+
+def _not_numbers(X: Any) -> list[str]:
+    """The names of a frame's columns that cannot be read as numbers; none for an array."""
+    names = getattr(X, "column_names", getattr(X, "columns", ()))  # pyarrow; pandas and polars
+    found = []
+    for name in names:
+        try:
+            np.asarray(X[name]).astype(np.float64)
+        except (TypeError, ValueError):
+            found.append(str(name))
+    return found

@@ -1,0 +1,83 @@
+"""A fitted estimator's attributes as plain values, so that pickles and skops files hold no others.
+
+What is made of plain values is rebuilt from them; a metric or a weighting of the user's own stays
+the object that it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from piefs.config import TrainConfig
+from piefs.io.models import flatten, unflatten
+from piefs.losses import init_readout
+from piefs.maps import init_map, stack
+from piefs.model import Model
+from piefs.optimizers import Optimizer
+from piefs.state import fresh_metric
+from piefs.weighting import Dampened, Static
+
+NAMED_WEIGHTINGS = {"Dampened": Dampened, "Static": Static}
+
+
+def to_plain(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The attributes with arrays and dicts in place of what only this library knows."""
+    if "model_" not in attributes:
+        return attributes
+    plain = attributes | {"_dtype": str(attributes["_dtype"])}
+    plain["config_"] = _plain_config(attributes["config_"])
+    if isinstance(attributes["config_"].metric, str):
+        plain["model_"] = flatten(attributes["model_"])
+    return plain
+
+
+def from_plain(attributes: dict[str, Any]) -> dict[str, Any]:
+    """The inverse of `to_plain`."""
+    if "model_" not in attributes:
+        return attributes
+    config, dtype = _config(attributes["config_"]), np.dtype(attributes["_dtype"])
+    model = attributes["model_"]
+    if isinstance(model, dict):
+        sizes = attributes["n_features_in_"], len(model["readout.bias"])
+        model = unflatten(model_shapes(config, *sizes, dtype), model)
+    return attributes | {"config_": config, "_dtype": dtype, "model_": model}
+
+
+def _plain_config(config: TrainConfig) -> dict[str, Any]:
+    plain = dict(vars(config)) | {"optimizer": asdict(config.optimizer)}
+    name = type(config.weighting).__name__
+    if type(config.weighting) is NAMED_WEIGHTINGS.get(name):
+        plain["weighting"] = {"name": name} | vars(config.weighting)
+    return plain
+
+
+def _config(plain: dict[str, Any]) -> TrainConfig:
+    fields: dict[str, Any] = plain | {"optimizer": Optimizer(**plain["optimizer"])}
+    if isinstance(plain["weighting"], dict):
+        keywords = dict(plain["weighting"])
+        fields["weighting"] = NAMED_WEIGHTINGS[keywords.pop("name")](**keywords)
+    return TrainConfig(**fields)
+
+
+def model_shapes(config: TrainConfig, n_features: int, n_outputs: int, dtype: np.dtype) -> Model:
+    """A model of the shapes and types that the config implies, without values."""
+
+    def built() -> Model:
+        key = jax.random.key(0)
+        one = init_map(key, n_features, config.hidden, config.activation, dtype)
+        return Model(
+            jnp.zeros(n_features, dtype),
+            jnp.ones(n_features, dtype),
+            stack([one] * config.n_components),
+            jnp.eye(config.n_components, dtype=dtype),
+            fresh_metric(config, key, n_features, dtype),
+            init_readout(n_outputs, config.n_components, dtype),
+        )
+
+    with jax.enable_x64(dtype == np.float64):
+        return jax.eval_shape(built)

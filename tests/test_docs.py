@@ -1,0 +1,123 @@
+"""The site: each command and block of code on its pages runs; it is built without a warning."""
+
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+import piefs as library
+from commands import piefs
+from pages import ROOT, blocks, commands, run_python, train_briefly
+from piefs import datasets, errors, operators, plot, relevance
+
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
+EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
+BIG_EXAMPLES = {"plot_pulsars": "htru2", "plot_image_embeddings": "cifar10-embedding"}
+TESTED_ELSEWHERE = {"operators.md", "exports.md", "watching.md", "choosing.md"}
+"""With what they find: test_*_docs.py."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_windows():
+    backend = matplotlib.get_backend()
+    matplotlib.use("agg")
+    yield
+    plt.close("all")
+    matplotlib.use(backend)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder with the tables that the pages speak of; training ends after a few steps there."""
+    monkeypatch.chdir(tmp_path)
+    train_briefly(monkeypatch)
+    rng = np.random.default_rng(0)
+    for name in ("customers.csv", "new.csv"):
+        rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(60)]
+        Path(name).write_text("\n".join(["customer,visits,calls,churn", *rows]))
+    flowers = [f"{a:.2f},{b:.2f},{'ab'[int(a > b)]}" for a, b in rng.normal(size=(80, 2))]
+    Path("flowers.csv").write_text("\n".join(["petal,sepal,species", *flowers]))
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "page",
+    [p for p in PAGES if blocks(p, "python") and p.name not in TESTED_ELSEWHERE],
+    ids=lambda page: page.name,
+)
+def test_python_of_a_page_runs(page, here):
+    run_python(page)
+
+
+@pytest.mark.parametrize(
+    "page",
+    [p for p in PAGES if p.name not in TESTED_ELSEWHERE and commands(p)],
+    ids=lambda p: p.name,
+)
+def test_commands_of_a_page_run(page, here):
+    for command in commands(page):
+        program, *arguments = shlex.split(command)
+        if program != "piefs":
+            assert program in ("make", "source")
+            continue
+        done = piefs(*arguments, cwd=here)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_example_runs(example, here):
+    if dataset := BIG_EXAMPLES.get(example.stem):
+        try:
+            datasets.load(dataset)
+        except errors.DataNotFoundError as missing:
+            pytest.skip(f"needs data that are not here: {missing}")
+    runpy.run_path(str(example))
+    assert plt.get_fignums()
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, with the gallery's scripts shown and not run."""
+    target = tmp_path_factory.mktemp("site")
+    call = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-D", "plot_gallery=0"]
+    done = subprocess.run(
+        [*call, str(DOCS), str(target)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return target
+
+
+def public_names():
+    yield from (f"piefs.{name}" for name in library.__all__)
+    for module in (datasets, operators):
+        yield from (f"{module.__name__}.{name}" for name in module.__all__)
+    for module in (plot, relevance, errors):
+        for name, value in vars(module).items():
+            own = getattr(value, "__module__", "").startswith("piefs")
+            if own and not name.startswith("_") and callable(value):
+                yield f"{module.__name__}.{name}"
+
+
+def test_every_public_name_is_documented(site):
+    page = (site / "api.html").read_text()
+    documented = {
+        name.split(".")[-1] for name in re.findall(r'id="(?:module-)?(piefs[\w.]*)"', page)
+    }
+    inner = {"FactoredField", "Metric", "Model", "coordinates_and_gradients"}  # of piefs.relevance
+    names = {name.split(".")[-1] for name in public_names()} - inner
+    assert {name for name in names - documented if not name.isupper()} == set()
+
+
+def test_the_page_of_commands_names_them_all(site):
+    page = (site / "commands.html").read_text()
+    for command in ("fit", "predict", "export", "reproduce", "eigen", "data list"):
+        assert f"piefs {command}" in re.sub(r"<[^>]+>", "", page)

@@ -15,7 +15,6 @@ METRICS = {
     "steps_saved": 0,
     "config": {"steps_per_component": 400},
 }
-HISTORY = [{"validation_loss": 0.1 + 0.5 / (i + 1) ** 3} for i in range(40)]
 EVIDENCE = {
     "baselines": [{"name": "random forest", "scores": {"accuracy": {"validation": 0.962}}}],
     "judged": {
@@ -49,8 +48,8 @@ def changed(document, path, value):
     return document
 
 
-def kinds(metrics=METRICS, history=HISTORY, evidence=EVIDENCE):
-    return [finding.kind for finding in findings(metrics, history, evidence)]
+def kinds(metrics=METRICS, evidence=EVIDENCE):
+    return [finding.kind for finding in findings(metrics, evidence)]
 
 
 def test_a_healthy_run_has_nothing_to_be_said_of_it():
@@ -85,7 +84,7 @@ def test_bad_scores_are_found(path, value, kind):
     ],
 )
 def test_what_is_wrong_with_rows_and_classes_is_found_and_named(path, value, kind, said):
-    found = findings(METRICS, HISTORY, changed(EVIDENCE, path, value))
+    found = findings(METRICS, changed(EVIDENCE, path, value))
     (finding,) = [finding for finding in found if finding.kind == kind]
     assert said in finding.says
     assert finding.advice
@@ -93,22 +92,28 @@ def test_what_is_wrong_with_rows_and_classes_is_found_and_named(path, value, kin
 
 def test_advice_on_calibration_depends_on_whether_the_model_is_too_sure():
     metrics = changed(METRICS, "ece.validation", 0.3)
-    (unsure,) = findings(metrics, HISTORY, EVIDENCE)
+    (unsure,) = findings(metrics, EVIDENCE)
     bins = {"confidence": [0.99], "accuracy": [0.7], "counts": [1000]}
-    (sure,) = findings(metrics, HISTORY, changed(EVIDENCE, "judged.validation.bins", bins))
+    (sure,) = findings(metrics, changed(EVIDENCE, "judged.validation.bins", bins))
     assert "too unsure" in unsure.says
     assert "longer training" in unsure.advice
     assert "too sure" in sure.says
     assert "smoothness" in sure.advice
 
 
-def test_steps_that_end_while_the_loss_falls_are_found_unless_some_were_left():
-    falling = [{"validation_loss": 2.0 - 0.02 * i} for i in range(40)]
-    assert kinds(history=falling) == ["still-improving"]
-    (finding,) = findings(METRICS, falling, EVIDENCE)
-    assert "--steps 800" in finding.advice
-    assert kinds(metrics=changed(METRICS, "steps_saved", 10), history=falling) == []
-    assert kinds(history=[{"gram_residual": 1.0}] * 40) == []
+def test_what_training_warned_of_is_shown_and_overfitting_only_once():
+    told = [
+        {"kind": "still-improving", "message": "it fell by 4 % at the end. Take more steps."},
+        {"kind": "overfitting", "message": "it does not carry over. Give more rows."},
+    ]
+    metrics = changed(METRICS, "warnings", told)
+    (finding,) = findings(metrics, EVIDENCE)
+    assert finding.says == "It fell by 4 % at the end."
+    assert finding.advice == "Take more steps."
+    assert kinds(metrics=changed(metrics, "accuracy.train", 1.0)) == [
+        "overfitting",
+        "still-improving",
+    ]
 
 
 def test_a_baseline_that_is_better_by_chance_is_not_held_up():
@@ -138,5 +143,5 @@ def test_without_labels_nothing_is_said_of_scores():
 
 def test_what_is_bad_comes_first():
     evidence = changed(EVIDENCE, "facts.constant_columns", ["year"])
-    found = findings(changed(METRICS, "gram_error_unbiased.test", 1.0), HISTORY, evidence)
+    found = findings(changed(METRICS, "gram_error_unbiased.test", 1.0), evidence)
     assert [finding.bad for finding in found] == [True, False]

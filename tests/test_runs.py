@@ -51,6 +51,7 @@ def test_metrics_file_has_the_contracts_keys(moons_run):
     for name in ("accuracy", "f1", "roc_auc", "log_loss", "ece", "gram_error", "gram_residual"):
         assert set(stored[name]) == {"train", "validation", "test"}
     assert len(stored["energies"]) == 3
+    assert stored["warnings"] == []
     assert stored["seconds"] > 0
     assert (stored["steps"], stored["steps_saved"]) == (60, 0)
     assert stored["steps_per_second"] == pytest.approx(60 / stored["seconds"])

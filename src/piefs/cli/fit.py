@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from piefs.callbacks import ProgressBar
 from piefs.cli.config import read_config, use_device
-from piefs.config import TrainConfig
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
-from piefs.errors import InputError
-from piefs.estimators.settings import resolve_settings, train_config
+from piefs.errors import InputError, TrainingWarning
+from piefs.estimators.settings import resolve_settings
 from piefs.presets import PAPER
 from piefs.report.findings import overfitting
 from piefs.runs import RunFolder, described_data, run
 from piefs.scores import SHOWN
-from piefs.state import TrainState
-from piefs.train import Callback
 
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
@@ -38,7 +34,7 @@ def demonstrate(out: Path, *, seed: int, quiet: bool, as_json: bool) -> None:
     """Two Moons with a small budget; a demo of its own starts over in its own folder."""
     console = Console(quiet=quiet or as_json)
     data = load("two-moons")
-    _tell_data(console, data)
+    tell_data(console, data)
     keywords = DEMO_SETTINGS | {"random_state": seed}
     metrics = _fit(console, data, out, force=True, **keywords)
     _tell_results(console, metrics, out, as_json=as_json)
@@ -69,8 +65,8 @@ def fit_data(
         console.print(f"{out} is finished already.")
         metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
         return _tell_results(console, metrics, out, as_json=as_json)
-    dataset, extras, notices = _load(data, source, data_dir, split_seed, task)
-    _tell_data(console, dataset)
+    dataset, extras, notices = load_source(data, source, data_dir, split_seed, task)
+    tell_data(console, dataset)
     for notice in notices:
         console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
     if resume and not folder.is_unfinished:
@@ -79,7 +75,7 @@ def fit_data(
     _tell_results(console, metrics, out, as_json=as_json)
 
 
-def _load(
+def load_source(
     data: str, source: dict[str, Any], data_dir: Path | None, split_seed: int, task: str
 ) -> tuple[Dataset, dict[str, Any], list[str]]:
     """The data set, what `run` must know beside it, and what to tell the user."""
@@ -123,65 +119,13 @@ def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[st
     )
     if settings["batch_size"] == len(data.train):
         console.print(f"  a batch is all {len(data.train):,} training rows", style="dim")
-    with _progress(console, train_config(settings, seed=0)) as callback:
-        return run(data, out, **keywords, callbacks=[callback])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)  # told with the results
+        return run(data, out, **keywords, callbacks=[ProgressBar(console)])
 
 
-@contextmanager
-def _progress(console: Console, config: TrainConfig) -> Iterator[Callback]:
-    """A progress bar on a terminal, nothing elsewhere; yields the callback that moves it."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        yield _Bar(bar, config)
-
-
-class _Bar:
-    """The callback behind a progress bar; trials for the number of steps fill it one by one."""
-
-    def __init__(self, bar: Progress, config: TrainConfig) -> None:
-        self.bar, self.config, self.purpose = bar, config, ""
-        self.task = bar.add_task("compiling", total=config.total_steps, note="")
-
-    def begin(self, purpose: str, n_steps: int) -> None:
-        """Start anew, for this purpose."""
-        self.purpose = f"{purpose}, "
-        self.bar.reset(self.task, total=n_steps)
-
-    def __call__(self, state: TrainState) -> None:
-        """Move to where the state is."""
-        self.bar.update(
-            self.task,
-            completed=len(state.steps) * self.config.steps_per_component + state.step,
-            description=self.purpose + _stage(state, self.config),
-            note=_validation_note(state),
-        )
-
-
-def _stage(state: TrainState, config: TrainConfig) -> str:
-    if state.k == config.n_components:
-        return "measuring, drawing"
-    if config.schedule == "sequential":
-        return f"map {state.k + 1} of {config.n_components}"
-    return f"all {config.n_components} maps"
-
-
-def _validation_note(state: TrainState) -> str:
-    row = state.history[-1] if state.history else {}
-    if "validation_accuracy" in row:
-        return f"validation {100 * row['validation_accuracy']:.1f} %"
-    return f"validation R² {row['validation_r2']:.3f}" if "validation_r2" in row else ""
-
-
-def _tell_data(console: Console, data: Dataset) -> None:
+def tell_data(console: Console, data: Dataset) -> None:
+    """Say what the data are."""
     console.print(f"[bold]{escape(data.name)}[/bold]  {escape(data.description)}")
     sizes = ", ".join(f"{len(part):,} {name}" for name, part in data.splits.items())
     classes = f", {len(data.class_names)} classes" if len(data.class_names) > 1 else ""
@@ -203,6 +147,8 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
     console.print(scores)
     if (gap := overfitting(metrics)) is not None:
         console.print(f"{gap.says} {gap.advice}", style="dim", soft_wrap=True)
+    for finding in metrics.get("warnings", ()):
+        console.print(f"[yellow]Warning:[/yellow] {escape(finding['message'])}", soft_wrap=True)
     console.print(_energy_table(metrics["energies"]))
     rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
     if metrics["steps_saved"]:

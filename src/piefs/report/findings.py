@@ -19,7 +19,6 @@ CALIBRATION = 0.05
 FEW_ROWS_A_CLASS, FEW_TEST_ROWS = 10, 100
 IMBALANCED = 0.9
 LEAK, REPEATED = 0.01, 0.05
-STILL_IMPROVING = 0.05  # of the validation loss, in the last quarter of the steps
 SUFFICIENT = 0.005  # so much below the score of all maps, fewer maps suffice
 
 
@@ -33,9 +32,7 @@ class Finding:
     bad: bool = True
 
 
-def findings(
-    metrics: dict[str, Any], history: Sequence[dict[str, float]], evidence: dict[str, Any]
-) -> list[Finding]:
+def findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> list[Finding]:
     """All that is to be said of a run, what is bad first."""
     found = [
         *_optional(overfitting(metrics)),
@@ -43,7 +40,7 @@ def findings(
         *never_predicted(evidence),
         *_optional(poorly_calibrated(metrics, evidence)),
         *_optional(not_orthonormal(metrics)),
-        *_optional(still_improving(metrics, history)),
+        *told_in_training(metrics),
         *data_findings(metrics, evidence),
         *_optional(fewer_maps_suffice(evidence)),
     ]
@@ -172,20 +169,12 @@ def not_orthonormal(metrics: dict[str, Any]) -> Finding | None:
     )
 
 
-def still_improving(metrics: dict[str, Any], history: Sequence[dict[str, float]]) -> Finding | None:
-    """A run whose budget of steps ended while the validation loss was falling."""
-    losses = [row["validation_loss"] for row in history if "validation_loss" in row]
-    if metrics.get("steps_saved") or len(losses) < 8:
-        return None
-    before, last = min(losses[: -(len(losses) // 4)]), min(losses[-(len(losses) // 4) :])
-    if last >= before * (1 - STILL_IMPROVING) or before - last < 0.005:
-        return None
-    return Finding(
-        "still-improving",
-        f"The steps ended while the validation loss was falling ({before:.3g} → {last:.3g} in the "
-        "last quarter).",
-        f"Allow more: --steps {2 * int(metrics['config']['steps_per_component'])}.",
-    )
+def told_in_training(metrics: dict[str, Any]) -> Iterator[Finding]:
+    """What training has warned of; the first sentence of a warning is what was seen."""
+    for warning in metrics.get("warnings", ()):
+        says, _, advice = warning["message"].partition(". ")
+        if warning["kind"] != "overfitting":  # that is read off the scores here
+            yield Finding(warning["kind"], f"{says[:1].upper()}{says[1:]}.", advice)
 
 
 def data_findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> Iterator[Finding]:

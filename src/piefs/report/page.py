@@ -64,7 +64,7 @@ def page(
 ) -> str:
     """The whole page as text."""
     style, script = (_asset(name) for name in ("page.css", "page.js"))
-    found = findings(metrics, history, evidence)
+    found = findings(metrics, evidence)
     sections = {
         "Summary": summary(evidence, metrics, found),
         "Explore": EXPLORER,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,11 @@ from piefs.estimators.files import save
 from piefs.io import atomic
 from piefs.io.checkpoints import Checkpoint
 from piefs.io.encoding import ColumnEncoding, TableEncoder
+from piefs.io.histories import write_history
 from piefs.io.models import library_versions
 from piefs.report import collect, write_page
 from piefs.runs.figures import draw
-from piefs.runs.folder import RunFolder, write_history
+from piefs.runs.folder import RunFolder
 from piefs.scores import NumberProbe, Probe, evaluate
 from piefs.train import Callback
 
@@ -73,6 +75,7 @@ def run(
             **evaluate(estimator, readout, dataset),
             "steps": estimator.n_iter_,
             "steps_saved": estimator.n_iter_budget_ - estimator.n_iter_,
+            "warnings": [asdict(finding) for finding in estimator.warnings_],
             "seconds": checkpoint.seconds,
             "steps_per_second": estimator.n_iter_ / checkpoint.seconds,
             "versions": library_versions(),

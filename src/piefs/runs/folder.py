@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from piefs.errors import InputError
-from piefs.io import atomic
 from piefs.report import EVIDENCE, PAGE
 
 try:
@@ -105,12 +102,3 @@ class RunFolder:
         """Take away what says that a run is here; its other files are replaced one by one."""
         for path in (self.metrics, self.checkpoint, self.evidence, self.report):
             path.unlink(missing_ok=True)
-
-
-def write_history(path: Path, history: Sequence[dict[str, float]]) -> None:
-    """The training history as CSV, one row an interval."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, fieldnames=list(history[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(history)
-    atomic.write_bytes(path, buffer.getvalue().encode())

@@ -343,9 +343,11 @@ def test_one_class_is_refused(moons):
 def test_verbose_prints_a_line_for_each_map(moons, capsys):
     PIEFSClassifier(verbose=1, schedule="sequential", **SMALL).fit(*moons)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == [f"map {k} of 3" for k in (1, 2, 3)]
+    expected = ["training", *(f"map {k} of 3" for k in (1, 2, 3))]
+    assert [line.split(":")[0] for line in lines] == expected
+    assert "left" in lines[2]
     PIEFSClassifier(verbose=2, **SMALL).fit(*moons)
-    assert len(capsys.readouterr().out.splitlines()) == 1 + 3
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 3 + 1
 
 
 def test_importing_is_light():

@@ -347,8 +347,8 @@ def test_callbacks_hear_of_the_trials_and_of_the_run_proper(coin_flips, capsys):
     X, y = coin_flips
 
     class Listener(list):
-        def begin(self, stage, n_steps):
-            self.append((stage, n_steps))
+        def begin(self, stage):
+            self.append((stage.name, stage.config.total_steps))
 
         def __call__(self, state):
             self.append(state.step)
@@ -359,7 +359,7 @@ def test_callbacks_hear_of_the_trials_and_of_the_run_proper(coin_flips, capsys):
     stages = [entry for entry in heard if isinstance(entry, tuple)]
     n_trials = len(WEIGHT_DECAYS) * 4  # 60 rows set aside tell little: four cuts
     trials = [(f"trial {i} of {n_trials}", 220) for i in range(1, n_trials + 1)]
-    assert stages == [*trials, ("all rows", model.n_iter_)]
+    assert stages == [*trials, ("training", model.n_iter_)]
     assert isinstance(heard[1], int)
     assert "trial 12 of 12: at most 220 steps" in capsys.readouterr().out
 

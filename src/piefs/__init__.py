@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piefs import datasets, operators, plot
+    from piefs import callbacks, datasets, operators, plot
     from piefs.compilation import keep_compiled
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.io.checkpoints import Checkpoint
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.rotations import Rotation
     from piefs.state import TrainState
+    from piefs.tuning import tune
     from piefs.weighting import LossWeights
 
 __all__ = [
@@ -35,11 +36,13 @@ __all__ = [
     "PIEFSTransformer",
     "Rotation",
     "TrainState",
+    "callbacks",
     "datasets",
     "keep_compiled",
     "load",
     "operators",
     "plot",
+    "tune",
 ]
 
 _HOMES = {
@@ -55,6 +58,7 @@ _HOMES = {
     "TrainState": "state",
     "keep_compiled": "compilation",
     "load": "estimators",
+    "tune": "tuning",
 }
 
 

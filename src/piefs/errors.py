@@ -15,3 +15,15 @@ class DataNotFoundError(InputError):
 
 class DamagedDataError(InputError):
     """A data set's file was found, but its content is not what it should be."""
+
+
+class TrainingWarning(UserWarning):
+    """A run has gone wrong in a way that leaves a model, if not a good one."""
+
+
+class DivergedError(PiefsError, ArithmeticError):
+    """Training has left the finite numbers. `state` is the newest one before, or None."""
+
+    def __init__(self, message: str, state: object = None) -> None:
+        super().__init__(message)
+        self.state = state

@@ -69,7 +69,7 @@ class JointObjective(eqx.Module):
         if loss_of is None:
             return jnp.zeros((), phi.dtype), jnp.zeros((), phi.dtype)
         losses = jax.vmap(lambda readout: loss_of(readout(phi), batch.target, batch.label_weight))(
-            _within_prefixes(readouts)
+            within_prefixes(readouts)
         )
         if len(losses) == 1:
             return losses[-1], losses[-1]
@@ -123,7 +123,7 @@ def all_maps_readout(readouts: Readout) -> Readout:
     return jax.tree.map(lambda a: a[-1], readouts)
 
 
-def _within_prefixes(readouts: Readout) -> Readout:
+def within_prefixes(readouts: Readout) -> Readout:
     """The readouts blind to maps beyond their prefix; the last one sees all."""
     n_prefixes, _, n_components = readouts.weights.shape
     length = n_components - n_prefixes + 1 + jnp.arange(n_prefixes)

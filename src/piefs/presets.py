@@ -9,6 +9,7 @@ PAPER: dict[str, Any] = {
     "n_components": 16,
     "steps_per_component": 3750,  # 60,000 steps in all
     "batch_size": 2048,
+    "shuffle_window": "auto",
     "learning_rate": 1e-3,
     "optimizer": "adam",
     "weight_decay": 0.0,

@@ -64,7 +64,19 @@ class ScaledRows(LazyRows):
         self.shape, self.dtype = (len(rows), rows.shape[1]), np.dtype(dtype)
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        return ((self.rows[index] - self.center) / self.scale).astype(self.dtype)
+        block = ((self.rows[index] - self.center) / self.scale).astype(self.dtype)
+        if not np.isfinite(block.sum()):
+            self._refuse_gaps(block, index)
+        return block
+
+    def _refuse_gaps(self, block: np.ndarray, index: Any) -> None:
+        bad = np.argwhere(~np.isfinite(block))
+        if len(bad):
+            row = np.arange(len(self))[index][bad[0][0]]
+            raise InputError(
+                f"row {row}, column {bad[0][1]} is no finite number of type {self.dtype}; fill or "
+                "leave out such rows first"
+            )
 
 
 class GroupedRows(LazyRows):

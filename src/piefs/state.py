@@ -18,7 +18,7 @@ from piefs.config import TrainConfig
 from piefs.history import LOSSES, HeldOut, has_plateaued, means_of
 from piefs.joint import all_maps_readout, init_prefix_readouts
 from piefs.losses import Readout, init_readout
-from piefs.maps import ScalarMap, init_map, stack, unstack
+from piefs.maps import ScalarMap, init_map, is_single, stack, unstack
 from piefs.metrics import Metric, init_metric
 from piefs.objective import StepRecord, Trainable
 
@@ -55,14 +55,22 @@ class TrainState:
 
     @property
     def maps(self) -> ScalarMap:
-        """The frozen maps as one stack."""
-        return stack(self.frozen)
+        """The maps as one stack: the frozen ones, then those that have begun to descend."""
+        if not self.step and self.frozen:
+            return stack(self.frozen)
+        phi = self.params.phi
+        return stack([*self.frozen, *([phi] if is_single(phi) else unstack(phi))])
 
     @property
     def readout(self) -> Readout:
         """The readout of all maps."""
         readout = self.params.readout
         return readout if readout.bias.ndim == 1 else all_maps_readout(readout)
+
+    @property
+    def is_between_turns(self) -> bool:
+        """Whether maps have just been frozen."""
+        return self.step == 0 and self.k > 0
 
 
 def own_copy(state: TrainState) -> TrainState:
@@ -172,15 +180,28 @@ def with_steps_counted(
 ) -> TrainState:
     """The state with these steps counted, and a history row where an interval is complete.
 
-    A row holds means over the steps of its interval, and under `map` the number of maps in play.
     A turn's last interval may be shorter than `log_every`.
     """
     count, total = state.interval
     # One by one: while numpy waits for a device's array, it takes Ctrl-C for a bad element.
     new = [float(value) for value in sums]
     count, total = count + n_steps, tuple(np.add(total, new).tolist())
+    state = replace(state, interval=(count, total))
     if count < config.log_every and state.step < config.steps_per_component:
-        return replace(state, interval=(count, total))
+        return state
+    return with_interval_over(state, config, held_out)
+
+
+def with_interval_over(
+    state: TrainState, config: TrainConfig, held_out: HeldOut | None
+) -> TrainState:
+    """The state with a history row for the steps since the last one, if there were any.
+
+    A row holds means over the steps of its interval, and under `map` the number of maps in play.
+    """
+    count, total = state.interval
+    if not count:
+        return state
     row = {"step": sum(state.steps) + state.step, "map": state.k + config.maps_at_once}
     row |= means_of(total, count)
     if held_out is not None:

@@ -5,17 +5,19 @@ computed once: a step costs the same at every k, and no gradient can reach a fro
 and the nested schedule are the same loop with a single turn, in which all maps descend (see
 `joint`); so is the spectral one, whose targets are the eigenmaps of a graph. Training knows nothing
 of files or terminals; both hang on callbacks, called between chunks with a state that a run can
-resume from.
+resume from. One that returns True ends the run: the maps are frozen as they stand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from math import isfinite
 
 from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns
 from piefs.config import SCHEDULES, TrainConfig
+from piefs.errors import DivergedError
 from piefs.following import follow_maps, passes_mark
 from piefs.history import HeldOut, Validation
 from piefs.joint import JointObjective, SpectralObjective
@@ -27,11 +29,13 @@ from piefs.state import (
     has_converged,
     initial_state,
     own_copy,
+    with_interval_over,
     with_steps_counted,
     with_turn_over,
 )
 
-Callback = Callable[[TrainState], None]
+Callback = Callable[[TrainState], object]
+"""Sees the state between chunks; what returns True asks for the run to end (see `callbacks`)."""
 
 
 def train(
@@ -49,19 +53,22 @@ def train(
 
     `readout_loss` None trains without labels; `callbacks` see the state after every chunk and
     every frozen map; `state` continues an earlier run. A batch larger than the data is clipped.
+    Where a callback returns True, the maps that descend are frozen and no further one is begun:
+    the final state then may have fewer than K.
     """
     _check(config, n_outputs, readout_loss, validation)
     objective = _objective(config, readout_loss, len(samples))
     state = state or initial_state(samples, config, n_outputs, warm_start)
-    state = own_copy(state)
+    state, beginning = own_copy(state), state
     cache = Columns(samples.x, config.n_components, state.frozen)
     held_out = _held_out(validation, config, objective, state)
+    is_asked_to_end, last_good = False, beginning
 
     for k in range(state.k, config.n_components, config.maps_at_once):  # 1: for k = 1 to K do
         frozen_error = cache.frozen_gram_error(samples.weights)
         feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
         for chunk, first_step, n_steps in prefetched(feed):  # 2: until the budget is exhausted do
-            if has_converged(state, config):
+            if is_asked_to_end or has_converged(state, config):
                 break
             params, opt_state, sums = descend(  # 4, 5, 6: see `Objective`
                 state.params,
@@ -80,12 +87,15 @@ def train(
             state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
             state = _with_metric_refreshed(state, config, samples, n_steps)
             state = with_steps_counted(state, config, sums, n_steps, held_out)
-            _notify(callbacks, state)
+            last_good = _checked_finite(state, last_good, config)
+            is_asked_to_end = _any_asks_to_end(callbacks, state)
+        state = with_interval_over(state, config, held_out)
         if k + config.maps_at_once < config.n_components:  # later turns will need them
             for columns in (cache, *([held_out.columns] if held_out else [])):
                 columns.append(state.params.phi)
         state = with_turn_over(state, config, samples, warm_start)
-        _notify(callbacks, state)
+        if _any_asks_to_end(callbacks, state) or is_asked_to_end:
+            break
     return state
 
 
@@ -153,9 +163,26 @@ def _feed(
     )
 
 
-def _notify(callbacks: Sequence[Callback], state: TrainState) -> None:
-    for callback in callbacks:
-        callback(state)
+def _checked_finite(state: TrainState, last_good: TrainState, config: TrainConfig) -> TrainState:
+    """A state to fall back on, the newest at the end of an interval; an error where losses are not.
+
+    It is a copy, since the buffers of the state itself are donated to the next chunk.
+    """
+    n_steps, sums = state.interval
+    if not all(map(isfinite, sums if n_steps else state.history[-1].values())):
+        raise DivergedError(
+            f"the loss is not finite any more, by step {sum(state.steps) + state.step}: lower "
+            f"learning_rate (it is {config.learning_rate:g}), and see that no column of the data "
+            "has values far beyond its others",
+            last_good,
+        )
+    return last_good if n_steps else own_copy(state)
+
+
+def _any_asks_to_end(callbacks: Sequence[Callback], state: TrainState) -> bool:
+    """Show the state to all callbacks; whether one of them returned True."""
+    answers = [callback(state) for callback in callbacks]  # none is passed over
+    return any(answers)
 
 
 def _with_metric_refreshed(

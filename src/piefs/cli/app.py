@@ -19,6 +19,7 @@ from piefs.cli.options import (
     Json,
     Missing,
     Model,
+    NumberOfMaps,
     OutFile,
     Part,
     Preset,
@@ -27,6 +28,7 @@ from piefs.cli.options import (
     Seed,
     SplitName,
     Task,
+    number_of_maps,
 )
 from piefs.cli.research import eigen, reproduce
 from piefs.compilation import keep_compiled
@@ -100,9 +102,7 @@ def fit(
     metric_depth: Annotated[
         int | None, typer.Option(help="Size of the rotation: sweeps, reflections or rank.")
     ] = None,
-    n_components: Annotated[
-        int | None, typer.Option("-k", "--n-components", help="Number of maps K.")
-    ] = None,
+    n_components: NumberOfMaps = None,
     steps: Annotated[
         int | None, typer.Option(help="Training steps a map, or auto, by the rows, if not given.")
     ] = None,
@@ -123,13 +123,16 @@ def fit(
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     data_dir: DataDir = None,
     device: Annotated[str | None, typer.Option(help="cpu, gpu or tpu.")] = None,
+    report: Annotated[
+        bool, typer.Option(help="Compare with baselines and write report.html.")
+    ] = True,
     resume: Resume = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Fit a model and leave it, its metrics, history and figures in a folder."""
+    """Fit a model and leave it, its metrics, history, figures and a report in a folder."""
     from piefs.cli.fit import fit_data
 
     fit_data(
@@ -150,6 +153,7 @@ def fit(
         as_json=as_json,
         config=config,
         device=device,
+        report=report,
         resume=resume,
         force=force,
         preset=None if preset is None else preset.value,
@@ -159,11 +163,68 @@ def fit(
         metric_constraint=metric_constraint,
         metric_bound=metric_bound,
         metric_depth=metric_depth,
-        n_components=n_components,
+        n_components=number_of_maps(n_components),
         steps_per_component=steps,
         batch_size=batch_size,
         pretraining=pretraining,
         random_state=seed,
+    )
+
+
+@app.command()
+def tune(
+    data: Data,
+    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
+    task: Annotated[
+        Task, typer.Option(help="What to learn; auto decides by the values of the target.")
+    ] = Task.auto,
+    budget: Annotated[
+        float | None, typer.Option(help="Minutes to search for; as many trials as they allow.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="How many settings to try, 18 if no budget is given.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="How many trials at a time.", min=1)] = 1,
+    missing: Annotated[Missing, typer.Option(help="What to do with gaps.")] = Missing.error,
+    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None,
+    id_column: Annotated[
+        str | None, typer.Option("--id", help="A column that names rows, and is not used.")
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="Keep rows of one value together.")] = None,
+    time: Annotated[str | None, typer.Option(help="Hold out the latest rows by this.")] = None,
+    seed: Seed = 0,
+    split_seed: Annotated[int, typer.Option(help="Seed of the splits.", min=0)] = 0,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the records; the same command goes on there.")
+    ] = None,
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Search for better settings on validation rows; the test rows are not looked at."""
+    from piefs.cli.tune import tune_data
+
+    tune_data(
+        data,
+        out or Path("runs") / f"tune-{Path(data).stem}-{seed}",
+        source={
+            "target": target,
+            "drop": tuple(drop or ()),
+            "id_column": id_column,
+            "group": group,
+            "time": time,
+            "missing": missing.value,
+        },
+        data_dir=data_dir,
+        split_seed=split_seed,
+        task=task.value,
+        quiet=quiet,
+        as_json=as_json,
+        budget_minutes=budget,
+        n_trials=trials,
+        n_jobs=jobs,
+        seed=seed,
     )
 
 
@@ -252,6 +313,20 @@ def export(
     export_model(model, None if chosen is None else chosen.value, out, force=force, quiet=quiet)
 
 
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write the report of a run anew, from what is in its folder."""
+    from piefs.report import write_page
+
+    page = write_page(run)
+    if not quiet:
+        typer.echo(f"The report is in {page}.")
+
+
 app.command()(reproduce)
 app.command()(eigen)
 
@@ -280,7 +355,7 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     from piefs.errors import InputError
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        if sys.argv[1:2] == ["reproduce"]:
+        if sys.argv[1:2] in (["reproduce"], ["tune"]):
             again = shlex.join(sys.argv[1:])
             return f"interrupted; the same command goes on: piefs {again}", INTERRUPTED
         if sys.argv[1:2] == ["fit"]:

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+import warnings
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from piefs.callbacks import ProgressBar
 from piefs.cli.config import read_config, use_device
-from piefs.config import TrainConfig
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
-from piefs.errors import InputError
-from piefs.estimators.settings import resolve_settings, train_config
-from piefs.io.encoding import ColumnEncoding, TableEncoder
+from piefs.errors import InputError, TrainingWarning
+from piefs.estimators.settings import resolve_settings
 from piefs.presets import PAPER
-from piefs.runs import RunFolder, run
-from piefs.state import TrainState
-from piefs.train import Callback
+from piefs.report.findings import overfitting
+from piefs.runs import RunFolder, described_data, run
+from piefs.scores import SHOWN
 
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
@@ -37,9 +34,9 @@ def demonstrate(out: Path, *, seed: int, quiet: bool, as_json: bool) -> None:
     """Two Moons with a small budget; a demo of its own starts over in its own folder."""
     console = Console(quiet=quiet or as_json)
     data = load("two-moons")
-    _tell_data(console, data)
+    tell_data(console, data)
     keywords = DEMO_SETTINGS | {"random_state": seed}
-    metrics = _fit(console, data, out, force=True, document=_document(data), **keywords)
+    metrics = _fit(console, data, out, force=True, **keywords)
     _tell_results(console, metrics, out, as_json=as_json)
 
 
@@ -68,8 +65,8 @@ def fit_data(
         console.print(f"{out} is finished already.")
         metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
         return _tell_results(console, metrics, out, as_json=as_json)
-    dataset, extras, notices = _load(data, source, data_dir, split_seed, task)
-    _tell_data(console, dataset)
+    dataset, extras, notices = load_source(data, source, data_dir, split_seed, task)
+    tell_data(console, dataset)
     for notice in notices:
         console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
     if resume and not folder.is_unfinished:
@@ -78,7 +75,7 @@ def fit_data(
     _tell_results(console, metrics, out, as_json=as_json)
 
 
-def _load(
+def load_source(
     data: str, source: dict[str, Any], data_dir: Path | None, split_seed: int, task: str
 ) -> tuple[Dataset, dict[str, Any], list[str]]:
     """The data set, what `run` must know beside it, and what to tell the user."""
@@ -94,35 +91,20 @@ def _load(
             )
         dataset = load(data, data_dir, split_seed)
         task = "classification" if task == "auto" else task
-        return dataset, {"task": task, "document": _document(dataset)}, []
+        return dataset, {"task": task}, []
     if not Path(data).suffix:
         raise InputError(
             f"unknown data set {data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
             "(.csv, .tsv, .parquet, .arrow, .npz, .npy)"
         )
     own = load_own(Path(data), split_seed=split_seed, task=task, **source)
-    document = _document(own.dataset, own.encoder, source["target"], source["id_column"])
+    document = described_data(own.dataset, own.encoder, source["target"], source["id_column"])
     notices = [*own.encoder.describe(), *own.notices]
-    extras = {"task": own.task, "document": document, "unlabeled": own.unlabeled}
-    return own.dataset, extras, notices
-
-
-def _document(
-    data: Dataset,
-    encoder: TableEncoder | None = None,
-    target: str | None = None,
-    id_column: str | None = None,
-) -> dict[str, Any]:
-    """What model.json must know of the data, so that other files can be read the same way."""
-    if encoder is None:
-        encoder = TableEncoder(tuple(ColumnEncoding(name, "number") for name in data.feature_names))
-    return {
-        "dataset": data.name,
-        "class_names": list(data.class_names),
-        "target": target,
-        "id": id_column,
-        "table": encoder.to_document(),
+    extras = {
+        **{"task": own.task, "document": document, "unlabeled": own.unlabeled},
+        "notices": own.notices,
     }
+    return own.dataset, extras, notices
 
 
 def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
@@ -137,87 +119,18 @@ def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[st
     )
     if settings["batch_size"] == len(data.train):
         console.print(f"  a batch is all {len(data.train):,} training rows", style="dim")
-    with _progress(console, train_config(settings, seed=0)) as callback:
-        return run(data, out, **keywords, callbacks=[callback])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)  # told with the results
+        return run(data, out, **keywords, callbacks=[ProgressBar(console)])
 
 
-@contextmanager
-def _progress(console: Console, config: TrainConfig) -> Iterator[Callback]:
-    """A progress bar on a terminal, nothing elsewhere; yields the callback that moves it."""
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
-    with bar:
-        yield _Bar(bar, config)
-
-
-class _Bar:
-    """The callback behind a progress bar; trials for the number of steps fill it one by one."""
-
-    def __init__(self, bar: Progress, config: TrainConfig) -> None:
-        self.bar, self.config, self.purpose = bar, config, ""
-        self.task = bar.add_task("compiling", total=config.total_steps, note="")
-
-    def begin(self, purpose: str, n_steps: int) -> None:
-        """Start anew, for this purpose."""
-        self.purpose = f"{purpose}, "
-        self.bar.reset(self.task, total=n_steps)
-
-    def __call__(self, state: TrainState) -> None:
-        """Move to where the state is."""
-        self.bar.update(
-            self.task,
-            completed=len(state.steps) * self.config.steps_per_component + state.step,
-            description=self.purpose + _stage(state, self.config),
-            note=_validation_note(state),
-        )
-
-
-def _stage(state: TrainState, config: TrainConfig) -> str:
-    if state.k == config.n_components:
-        return "measuring, drawing"
-    if config.schedule == "sequential":
-        return f"map {state.k + 1} of {config.n_components}"
-    return f"all {config.n_components} maps"
-
-
-def _validation_note(state: TrainState) -> str:
-    row = state.history[-1] if state.history else {}
-    if "validation_accuracy" in row:
-        return f"validation {100 * row['validation_accuracy']:.1f} %"
-    return f"validation R² {row['validation_r2']:.3f}" if "validation_r2" in row else ""
-
-
-def _tell_data(console: Console, data: Dataset) -> None:
+def tell_data(console: Console, data: Dataset) -> None:
+    """Say what the data are."""
     console.print(f"[bold]{escape(data.name)}[/bold]  {escape(data.description)}")
     sizes = ", ".join(f"{len(part):,} {name}" for name, part in data.splits.items())
     classes = f", {len(data.class_names)} classes" if len(data.class_names) > 1 else ""
     target = ", a number to predict" if data.is_regression else classes
     console.print(f"  {sizes} rows, {data.train.x.shape[1]} features{target}", style="dim")
-
-
-ROWS = (
-    ("accuracy", "accuracy, %", lambda value: f"{100 * value:.2f}"),
-    ("f1", "F1, %", lambda value: f"{100 * value:.2f}"),
-    ("log_loss", "log loss", lambda value: f"{value:.4f}"),
-    ("ece", "calibration error", lambda value: f"{value:.4f}"),
-    ("r2", "R²", lambda value: f"{value:.4f}"),
-    ("rmse", "RMSE", lambda value: f"{value:.4g}"),
-    ("mae", "MAE", lambda value: f"{value:.4g}"),
-    ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"),
-)
-GAPS = (
-    ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),
-    ("r2", 0.05, lambda gap: f"{gap:.2f} of R²"),
-)
-"""Scores, by how much training may exceed validation before it is said, and how it is said."""
 
 
 def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:
@@ -227,13 +140,15 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         return
     splits = list(metrics["gram_error"])
     scores = Table("", *splits)
-    for name, label, form in ROWS:
+    for name, label, form in SHOWN:
         if name in metrics:
             values = (metrics[name][split] for split in splits)
             scores.add_row(label, *("–" if value is None else form(value) for value in values))
     console.print(scores)
-    if (gap := _gap(metrics)) is not None:
-        console.print(gap, style="dim", soft_wrap=True)
+    if (gap := overfitting(metrics)) is not None:
+        console.print(f"{gap.says} {gap.advice}", style="dim", soft_wrap=True)
+    for finding in metrics.get("warnings", ()):
+        console.print(f"[yellow]Warning:[/yellow] {escape(finding['message'])}", soft_wrap=True)
     console.print(_energy_table(metrics["energies"]))
     rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
     if metrics["steps_saved"]:
@@ -241,26 +156,9 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         saved = f"{metrics['steps_saved']:,} of {total:,} steps"
         console.print(f"Maps stopped when they were done: {saved} were not needed.")
     console.print(f"{rate} Model, metrics, history and figures are in [bold]{out}[/bold].")
-
-
-def _gap(metrics: dict[str, Any]) -> str | None:
-    """A warning where the training rows score much better than others.
-
-    Maps that were trained on labels know those of their training rows, so a further model that is
-    fitted on these rows' coordinates trusts them too much.
-    """
-    if metrics["task"] == "unsupervised":
-        return None
-    for name, margin, form in GAPS:
-        scores = metrics.get(name, {})
-        train, held_out = scores.get("train"), scores.get("validation")
-        if train is not None and held_out is not None and train - held_out > margin:
-            return (
-                f"The training rows are {form(train - held_out)} above the validation rows: their "
-                "coordinates flatter. For a model on top of them, fit_transform(X, y, "
-                "cross_fit=True) in Python gives honest ones."
-            )
-    return None
+    page = RunFolder(out).report
+    if page.is_file():
+        console.print(f"What was learned, on one page: [bold]{page}[/bold]")
 
 
 def _energy_table(energies: list[float]) -> Table:

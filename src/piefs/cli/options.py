@@ -67,3 +67,19 @@ OutFile = Annotated[
     Path | None,
     typer.Option(help="Where to write (.csv, .parquet, .arrow, .npz, .npy), else print CSV."),
 ]
+NumberOfMaps = Annotated[
+    str | None,
+    typer.Option(
+        "-k", "--n-components", help="Number of maps K, or auto: as few as do on validation rows."
+    ),
+]
+
+
+def number_of_maps(value: str | None) -> int | str | None:
+    """What was given for -k, as the estimators take it."""
+    if value is None or value == "auto":
+        return value
+    try:
+        return int(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"-k must be a whole number or auto, not {value!r}") from error

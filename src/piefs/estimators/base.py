@@ -18,17 +18,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from piefs.batches import Samples
+from piefs.callbacks.progress import ProgressPrinter
+from piefs.callbacks.stages import Stage, announce, dismiss
 from piefs.columns import coordinates_of, dirichlet_matrix, weighted_gram
+from piefs.diagnosis import Evidence, findings
+from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.beginnings import distilled_maps, graph_samples
 from piefs.estimators.budget import choose_budget, worth_choosing
+from piefs.estimators.choosing import choose_n_components, most_maps
 from piefs.estimators.crossfit import check_folds, cross_fitted
+from piefs.estimators.finishing import finished_model
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.measures import (
     gram_errors_of,
     leading_variance,
+    loss_by_chance,
 )
-from piefs.estimators.progress import ProgressPrinter, announce
 from piefs.estimators.rows import as_precise_as, samples_of, scaling_of, set_aside
+from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
 from piefs.estimators.settings import (
     activation_for,
     decays_for,
@@ -45,15 +52,18 @@ from piefs.metrics import MetricFactory
 from piefs.model import Model
 from piefs.objective import ReadoutLoss
 from piefs.presets import PAPER
-from piefs.ritz import Ritz, ritz, whitening
+from piefs.ritz import Ritz, ritz
+from piefs.sources import Rows, ScaledRows, is_lazy
 from piefs.state import TrainState, WarmStart, initial_state
 from piefs.train import Callback, train
 from piefs.weighting import Weighting
 
 ROWS_TO_SPARE = 10_000  # with so many rows, some can be set aside to stop on
+LAZY_WINDOW = 2**17  # rows among which those read from a file are shuffled
+ROWS_TO_JUDGE = 10_000  # so many tell whether a map varies
 
 
-class BasePIEFS(TransformerMixin, BaseEstimator):
+class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
     """Keywords, training and coordinates."""
 
     n_features_in_: int
@@ -61,7 +71,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | Literal["auto"] | None = None,
         *,
         preset: str = "default",
         schedule: str | None = None,
@@ -72,6 +82,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         metric_depth: int | None = None,
         steps_per_component: int | Literal["auto"] | None = None,
         batch_size: int | str | None = None,
+        shuffle_window: int | str | None = None,
         learning_rate: float | None = None,
         optimizer: str | None = None,
         weight_decay: float | str | None = None,
@@ -112,6 +123,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         self.metric_depth = metric_depth
         self.steps_per_component = steps_per_component
         self.batch_size = batch_size
+        self.shuffle_window = shuffle_window
         self.learning_rate = learning_rate
         self.optimizer = optimizer
         self.weight_decay = weight_decay
@@ -163,6 +175,7 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         X: np.ndarray,
         targets: np.ndarray | None = None,
         *,
+        y: Any = None,
         readout_loss: ReadoutLoss | None = None,
         n_outputs: int = 0,
         class_weight: Any = None,
@@ -172,12 +185,14 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
     ) -> None:
         """Train on validated arrays and set the fitted attributes.
 
-        Targets are class indices, or standardised numbers of shape (n, n_outputs).
+        Targets are class indices, or standardised numbers of shape (n, n_outputs); `y` is what
+        they were made of.
         """
         self.seed_ = self._seed()
         settings = self._settings_for(X, targets, validation_data)
         in_turn = settings["schedule"] == "sequential"
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        given = {"X": X, "y": y, "metadata": {} if weight is None else {"sample_weight": weight}}
         with jax.enable_x64(settings["dtype"] == "float64"):
             self._dtype = np.dtype(settings["dtype"])
             if validation_data is None and settings["early_stopping"] and in_turn:
@@ -193,13 +208,13 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
             samples = samples_of(self._standardized(X), targets, weight, class_weight, unlabeled)
             decays = decays_for(settings["weight_decay"])
             settings["weight_decay"] = decays[0]
+            if settings["n_components"] == "auto":
+                settings["n_components"] = most_maps(len(X))
             warm = self._begin_from(samples, settings)
             length = 1.0 if in_turn else leading_variance(samples)
             self.config_ = train_config(settings, seed=self.seed_, squared_length=length)
             self.n_iter_budget_ = self.config_.total_steps
-            callbacks = list(self.callbacks or ())
-            if self.verbose:
-                callbacks.append(ProgressPrinter(self.config_, self.verbose))
+            callbacks = self._watching(given, samples, whiten=settings["whiten"])
             to_train: dict[str, Any] = {
                 "n_outputs": n_outputs,
                 "readout_loss": readout_loss,
@@ -207,19 +222,54 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
                 "warm_start": warm,
                 "callbacks": callbacks,
             }
-            if settings["early_stopping"] and not in_turn:
-                self._choose_budget(samples, settings, decays, to_train)
-            self.settings_ = described(settings)
-            trained_on = samples
-            if settings["schedule"] == "spectral":
-                trained_on = graph_samples(samples, settings, self.seed_)
-            state = initial_state(trained_on, self.config_, n_outputs, warm)
-            for callback in callbacks:
-                if isinstance(callback, Checkpoint):
-                    callback.bind(self.settings_, self.seed_, trained_on)
-                    state = callback.restore(state)
-            final = train(trained_on, self.config_, **to_train, state=state)
+            try:
+                final = self._trained(samples, settings, decays, to_train)
+            finally:
+                dismiss(callbacks)
             self._set_fitted(final, samples, whiten=settings["whiten"])
+            self._diagnose(final, samples)
+            for callback in callbacks:
+                if isinstance(callback, ScikitLearnCallbacks):
+                    callback.finish()
+
+    def _watching(self, given: dict[str, Any], samples: Samples, *, whiten: bool) -> list[Callback]:
+        """All that is called between chunks: ours, what `verbose` prints, and scikit-learn's."""
+        callbacks = list(self.callbacks or ())
+        if self.verbose:
+            callbacks.append(ProgressPrinter(self.verbose))
+        if getattr(self, "_skl_callbacks", None):
+            scaling = self.center_, self.scale_
+
+            def model_of(state: TrainState) -> Model:
+                return finished_model(state, samples, scaling, whiten=whiten)[0]
+
+            callbacks.append(ScikitLearnCallbacks(self, given, model_of))
+        return callbacks
+
+    def _trained(
+        self,
+        samples: Samples,
+        settings: dict[str, Any],
+        decays: Sequence[float],
+        to_train: dict[str, Any],
+    ) -> TrainState:
+        """The trials that the settings ask for, then the training proper."""
+        is_to_be_chosen = self.n_components == "auto"
+        if settings["early_stopping"] and settings["schedule"] != "sequential":
+            n_after = 1 + is_to_be_chosen
+            self._choose_budget(samples, settings, decays, to_train, n_stages_after=n_after)
+        if is_to_be_chosen:
+            self._choose_n_components(samples, settings, to_train)
+        self.settings_ = described(settings)
+        if settings["schedule"] == "spectral":
+            samples = graph_samples(samples, settings, self.seed_)
+        announce(to_train["callbacks"], Stage("training", self.config_))
+        state = initial_state(samples, self.config_, to_train["n_outputs"], to_train["warm_start"])
+        for callback in to_train["callbacks"]:
+            if isinstance(callback, Checkpoint):
+                callback.bind(self.settings_, self.seed_, samples)
+                state = callback.restore(state)
+        return train(samples, self.config_, **to_train, state=state)
 
     def _settings_for(
         self, X: np.ndarray, targets: np.ndarray | None, validation_data: Any
@@ -231,15 +281,22 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
                 f"batch_size={self.batch_size} is clipped to the {len(X)} rows there are",
                 stacklevel=4,
             )
+        if settings["shuffle_window"] == "auto":
+            settings["shuffle_window"] = LAZY_WINDOW if is_lazy(X) else None
         if settings["activation"] == "auto":
             settings["activation"] = activation_for(X.shape[1])
         if settings["early_stopping"] == "auto":
             if settings["schedule"] == "sequential":
-                stops = validation_data is not None or len(X) >= ROWS_TO_SPARE
+                spare = len(X) >= ROWS_TO_SPARE and not is_lazy(X)
+                stops = validation_data is not None or spare
             else:
                 n_steps = settings["steps_per_component"]
                 stops = targets is not None and worth_choosing(len(X), n_steps)
             settings["early_stopping"] = stops
+        if settings["early_stopping"] and validation_data is None and is_lazy(X):
+            raise InputError(
+                "early_stopping on rows that are read from a file needs validation_data in memory"
+            )
         return settings
 
     def _choose_budget(
@@ -248,25 +305,38 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         settings: dict[str, Any],
         decays: Sequence[float],
         to_train: dict[str, Any],
+        n_stages_after: int,
     ) -> None:
         """Put the best number of steps and the best weight decay into settings and config."""
-        callbacks = to_train["callbacks"]
-        for_trials: dict[str, Any] = to_train | {
-            "callbacks": [c for c in callbacks if not isinstance(c, Checkpoint)]
-        }
         steps, decay = choose_budget(
             samples,
             self.config_,
             decays,
             fraction=self.validation_fraction,
             scorer=self._scorer,
-            **for_trials,
+            n_stages_after=n_stages_after,
+            **_for_trials(to_train),
         )
         settings |= {"steps_per_component": steps, "weight_decay": decay}
         self.config_ = replace(
             self.config_, steps_per_component=steps, weight_decay=decay, patience=None
         )
-        announce(callbacks, "all rows", steps)
+
+    def _choose_n_components(
+        self, samples: Samples, settings: dict[str, Any], to_train: dict[str, Any]
+    ) -> None:
+        """Put the number of maps that does into settings and config."""
+        n_components = choose_n_components(
+            samples,
+            self.config_,
+            fraction=self.validation_fraction,
+            scorer=self._scorer,
+            **_for_trials(to_train),
+        )
+        settings["n_components"] = n_components
+        self.config_ = replace(self.config_, n_components=n_components)
+        if settings["schedule"] == "sequential":
+            self.n_iter_budget_ = self.config_.total_steps
 
     def check_settings(self, n_rows: int, *, supervised: bool = True) -> dict[str, Any]:
         """What the keywords come to for `n_rows` rows; an InputError where they cannot work."""
@@ -279,12 +349,15 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _standardized(self, X: np.ndarray) -> np.ndarray:
+    def _standardized(self, X: Rows) -> Any:
+        """Rows as the maps take them; those that are read when needed are scaled then, too."""
+        if is_lazy(X):
+            return ScaledRows(X, self.center_, self.scale_, self._dtype)
         if not self.standardize:
             return np.ascontiguousarray(X, dtype=self._dtype)
         return ((X - self.center_) / self.scale_).astype(self._dtype)
 
-    def _rows(self, X: Any) -> np.ndarray:
+    def _rows(self, X: Any) -> Any:
         """New rows as the maps take them."""
         return self._standardized(self._checked(X))
 
@@ -316,25 +389,12 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         return Readout(readout.weights @ self.model_.mixing, readout.bias)
 
     def _set_fitted(self, final: TrainState, samples: Samples, *, whiten: bool) -> None:
-        weights, n_components = samples.weights, self.config_.n_components
-        mixing = unmixing = np.eye(n_components)
-        if whiten:
-            raw = coordinates_of(final.maps, samples.x)
-            mixing, unmixing = whitening(weighted_gram(raw, weights))
-        readout = jax.tree.map(np.asarray, final.readout)
-        model = Model(
-            jnp.asarray(self.center_, self._dtype),
-            jnp.asarray(self.scale_, self._dtype),
-            final.maps,
-            jnp.asarray(mixing, self._dtype),
-            final.params.metric,
-            Readout(readout.weights @ unmixing, readout.bias),
-        )
-        # Host arrays: they pickle and copy without a device, and keep their precision.
-        self.model_ = jax.tree.map(lambda a: np.asarray(a, self._dtype), model)
+        self._keep_number_of_maps(final.k)
+        scaling = self.center_, self.scale_
+        self.model_, mixing = finished_model(final, samples, scaling, whiten=whiten)
         self.coordinates_ = coordinates_of(self.model_.maps, samples.x, self.model_.mixing)
-        self.gram_ = weighted_gram(self.coordinates_, weights)
-        self.gram_error_ = float(np.sum((self.gram_ - np.eye(n_components)) ** 2))
+        self.gram_ = weighted_gram(self.coordinates_, samples.weights)
+        self.gram_error_ = float(np.sum((self.gram_ - np.eye(final.k)) ** 2))
         raw_form = dirichlet_matrix(final.maps, final.params.metric, samples)
         self.dirichlet_ = mixing @ raw_form @ mixing.T
         self.energies_ = np.diag(self.dirichlet_).copy() if whiten else np.array(final.energies)
@@ -343,11 +403,33 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         self.steps_ = np.array(final.steps)
         self.n_iter_ = int(self.steps_.sum())
 
+    def _diagnose(self, final: TrainState, samples: Samples) -> None:
+        """Warn, once for each kind, of what has gone wrong."""
+        spread = np.linspace(0, len(samples) - 1, min(len(samples), ROWS_TO_JUDGE)).astype(int)
+        evidence = Evidence(
+            self.config_,
+            final.history,
+            self.gram_error_,
+            coordinates_of(final.maps, samples.x[spread]),
+            final.log_scale_ranges,
+            loss_by_chance(samples),
+            was_cut_short=self.n_iter_ >= self.n_iter_budget_,
+        )
+        self.warnings_ = findings(evidence)
+        for finding in self.warnings_:
+            warnings.warn(finding.message, TrainingWarning, stacklevel=5)
+
+    def _keep_number_of_maps(self, n: int) -> None:
+        """Say how many maps there are: fewer than asked for where a callback ended the run."""
+        self.n_components_ = n
+        self.config_ = replace(self.config_, n_components=n)
+        self.settings_["n_components"] = n
+
     # --- coordinates ---------------------------------------------------------------------------
 
     def _checked(self, X: Any) -> np.ndarray:
-        """New rows as an array, with the features seen in fit."""
-        return np.asarray(checked_arrays(self, X, reset=False))
+        """New rows with the features seen in fit."""
+        return checked_arrays(self, X, reset=False)
 
     def fit_transform(
         self, X: Any, y: Any = None, *, cross_fit: bool | int = False, **fit_params: Any
@@ -429,6 +511,12 @@ class BasePIEFS(TransformerMixin, BaseEstimator):
         from piefs.exports import export
 
         export(plain_model(self), Path(path))
+
+
+def _for_trials(to_train: dict[str, Any]) -> dict[str, Any]:
+    """The same without checkpoints: those are of the training proper."""
+    callbacks = [c for c in to_train["callbacks"] if not isinstance(c, Checkpoint)]
+    return to_train | {"callbacks": callbacks}
 
 
 def _at(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:

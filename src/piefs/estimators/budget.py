@@ -14,8 +14,8 @@ from dataclasses import replace
 import numpy as np
 
 from piefs.batches import Samples
+from piefs.callbacks.stages import Stage, announce
 from piefs.config import TrainConfig
-from piefs.estimators.progress import announce
 from piefs.estimators.rows import set_aside
 from piefs.history import Validation
 from piefs.objective import ReadoutLoss
@@ -46,21 +46,25 @@ def choose_budget(
     readout_loss: ReadoutLoss | None,
     warm_start: WarmStart | None,
     callbacks: Sequence[Callback] = (),
+    n_stages_after: int = 1,
 ) -> tuple[int, float]:
     """The steps after which the loss on validation rows was lowest, and the weight decay it had.
 
     There are at most as many steps as the config has. Without validation rows, a `fraction` of the
-    labelled rows is set aside for them, more than once where that is few rows.
+    labelled rows is set aside for them, more than once where that is few rows. Callbacks are told
+    that `n_stages_after` stages follow.
     """
     cuts = [(samples, validation)] if validation else _cuts(samples, fraction, config.seed, scorer)
     trials = [(decay, kept, held) for decay in decays for kept, held in cuts]
     curves = defaultdict(list)
-    for i, (decay, kept, held) in enumerate(trials, 1):
-        announce(callbacks, f"trial {i} of {len(trials)}", config.steps_per_component)
+    for i, (decay, kept, held) in enumerate(trials):
         size = min(config.batch_size, len(kept))
+        with_decay = replace(config, weight_decay=decay, batch_size=size)
+        name, n_left = f"trial {i + 1} of {len(trials)}", len(trials) - i + n_stages_after
+        announce(callbacks, Stage(name, with_decay, n_left, is_trial=True))
         trial = train(
             kept,
-            replace(config, weight_decay=decay, batch_size=size),
+            with_decay,
             n_outputs=n_outputs,
             readout_loss=readout_loss,
             validation=held,
@@ -74,8 +78,15 @@ def choose_budget(
 
 
 def lowest_mean(curves: Sequence[dict[int, float]]) -> tuple[float, int]:
-    """The lowest mean over curves of a loss by steps, and its step; all must have come that far."""
+    """The lowest mean over curves of a loss by steps, and its step; all must have come that far.
+
+    Where callbacks ended trials so early that they have no step in common, each curve counts with
+    its own lowest loss, and the fewest of their steps are taken.
+    """
     common = set.intersection(*(set(curve) for curve in curves))
+    if not common:
+        own = [min((loss, step) for step, loss in curve.items()) for curve in curves]
+        return float(np.mean([loss for loss, _ in own])), min(step for _, step in own)
     return min((float(np.mean([curve[step] for curve in curves])), step) for step in common)
 
 

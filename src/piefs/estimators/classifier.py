@@ -14,6 +14,7 @@ from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.estimators.scikit import with_callbacks
 from piefs.losses import cross_entropy
 
 
@@ -50,6 +51,7 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
         super().__init__(n_components, **keywords)
         self.class_weight = class_weight
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -81,8 +83,9 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
                 label_indices(self.classes_, held_y),
             )
         self._fit(
-            np.asarray(X),
+            X,
             labels,
+            y=y,
             readout_loss=cross_entropy,
             n_outputs=len(self.classes_),
             class_weight=_by_index(self.class_weight, self.classes_),

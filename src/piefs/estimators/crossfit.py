@@ -49,6 +49,7 @@ def cross_fitted(
     for train, held in _folds(estimator, X, y, n_folds):
         fold: Any = clone(estimator)
         fold.set_params(random_state=estimator.seed_, callbacks=None)
+        fold.__dict__.pop("_skl_callbacks", None)  # scikit-learn's, which clones keep
         params = {
             name: value if value is None else _safe_indexing(value, train)
             for name, value in fit_params.items()

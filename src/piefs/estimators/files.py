@@ -6,11 +6,13 @@ follow, and the weights must fit them exactly. Nothing in a folder is ever execu
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from piefs.diagnosis import Finding
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
@@ -65,6 +67,7 @@ def _document(estimator: BasePIEFS) -> dict[str, Any]:
         "log_scale_ranges": estimator.log_scale_ranges_.tolist(),
         "steps": estimator.steps_.tolist(),
         "steps_allowed": estimator.n_iter_budget_,
+        "warnings": [asdict(finding) for finding in estimator.warnings_],
     }
 
 
@@ -125,7 +128,7 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.model_ = unflatten(like, arrays)
     estimator.gram_error_ = float(document["gram_error"])
     estimator.energies_ = np.array(document["energies"], dtype=float)
-    n_components = estimator.config_.n_components
+    n_components = estimator.n_components_ = estimator.config_.n_components
     for name in ("gram", "dirichlet"):
         matrix = np.array(document[name], dtype=float).reshape(n_components, n_components)
         setattr(estimator, f"{name}_", matrix)
@@ -133,6 +136,8 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.steps_ = np.array(document["steps"], dtype=int)
     estimator.n_iter_ = int(estimator.steps_.sum())
     estimator.n_iter_budget_ = int(document["steps_allowed"])
+    found = document.get("warnings", [])  # older models have none
+    estimator.warnings_ = [Finding(str(one["kind"]), str(one["message"])) for one in found]
     if document["classes"] is not None:
         kind, labels = document["classes"]["kind"], document["classes"]["labels"]
         estimator.classes_ = np.array(labels, dtype=LABEL_TYPES[kind])

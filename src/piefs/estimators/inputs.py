@@ -5,9 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import (
+    _check_n_features,
+    check_array,
+    check_consistent_length,
+    column_or_1d,
+    validate_data,
+)
 
 from piefs.errors import InputError
+from piefs.sources import LazyRows
 
 ADVICE = (
     "Encode them beforehand, for example with "
@@ -17,7 +24,12 @@ ADVICE = (
 
 
 def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
-    """X, or X and y, as scikit-learn checks them, and X as numbers whatever frame it came in."""
+    """X, or X and y, as scikit-learn checks them, and X as numbers whatever frame it came in.
+
+    Rows that are read when needed stay what they are.
+    """
+    if isinstance(X, LazyRows):
+        return _checked_lazily(estimator, X, *y, **keywords)
     try:
         checked: Any = validate_data(estimator, X, *y, dtype="numeric", **keywords)
         return (_numbers(checked[0]), *checked[1:]) if y else _numbers(checked)
@@ -34,9 +46,20 @@ def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
         raise InputError(f"{said}. {advice}") from error
 
 
+def _checked_lazily(
+    estimator: Any, X: LazyRows, *y: Any, reset: bool = True, multi_output: bool = False, **_: Any
+) -> Any:
+    _check_n_features(estimator, X, reset=reset)
+    if not y:
+        return X
+    targets = check_array(y[0], ensure_2d=False, dtype=None) if multi_output else column_or_1d(y[0])
+    check_consistent_length(X, targets)
+    return X, targets
+
+
 def _numbers(X: np.ndarray) -> np.ndarray:
     """scikit-learn leaves what polars, pyarrow and categorical columns hold as objects."""
-    return X.astype(np.float64) if X.dtype == object else X
+    return X.astype(np.float64) if X.dtype == object else np.asarray(X)
 
 
 def _not_numbers(X: Any) -> list[str]:

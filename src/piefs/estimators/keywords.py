@@ -10,8 +10,9 @@ PARAMETERS = """
 
     Parameters
     ----------
-    n_components : int
-        K, the number of maps.
+    n_components : int or "auto"
+        K, the number of maps. "auto" takes the fewest that do as well as many (32, or one for every
+        ten rows) on validation rows; then that many are trained on all rows. It needs labels.
     preset : {"default", "paper", "fast"}
         Named set of keywords: what we recommend, the paper to the letter, a first look.
     schedule : {"nested", "joint", "sequential", "spectral"}
@@ -40,6 +41,9 @@ PARAMETERS = """
     batch_size, learning_rate, optimizer : int or "auto", float, str
         Rows a step (clipped to the data; "auto" is an eighth of the rows, but 64 to 256), peak
         rate, and "adam" or "sgd".
+    shuffle_window : int or "auto"
+        Rows among which they are shuffled, blocks of neighbours in random order: for rows that are
+        read from a file. "auto" is 131,072 for those, and all rows for an array in memory.
     weight_decay, warmup : float or "auto", float
         Decoupled decay of the weight matrices; share of the steps in which the rate climbs. "auto"
         is 0.3, and where the number of steps is chosen on validation rows, the best of 0.3, 3, 10.
@@ -84,10 +88,11 @@ PARAMETERS = """
     warm_start : bool
         Begin a second `fit` from the maps, metric and readout of the first.
     verbose : int
-        0 is silent, 1 prints a line for each map, 2 one for each interval.
+        0 is silent, 1 prints a line for each stage and each map, with the time left, 2 one for each
+        interval.
     callbacks : sequence of callable
-        Called with the `TrainState` between chunks of steps. Where one has a method
-        `begin(stage, n_steps)`, it hears before which steps come: trials, or all rows.
+        Called with the `TrainState` between chunks of steps; one that returns True ends the run,
+        and the model is finished as it stands. See `piefs.callbacks`.
     log_every : int
         Steps between two rows of the history.
     dtype : {"float32", "float64"}
@@ -107,6 +112,11 @@ PARAMETERS = """
         Losses, weights and validation scores, averaged over intervals of steps.
     n_iter_, n_iter_budget_, steps_ : int, int, ndarray
         Steps taken in all, allowed in all, and taken in each turn (one a map, or one for all maps).
+    n_components_ : int
+        Maps there are: as many as were chosen, and fewer where a callback ended training in between
+        two.
+    warnings_ : list of Finding
+        What has gone wrong in training, if anything: its kind, and what to do.
     config_, seed_ : TrainConfig, int
         What the keywords came to.
 """

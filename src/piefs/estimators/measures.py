@@ -31,6 +31,20 @@ def leading_variance(samples: Samples, n_rows: int = 5000, n_iterations: int = 5
     return variance
 
 
+def loss_by_chance(samples: Samples) -> float | None:
+    """The readout's loss where it says the same of every row: the entropy of the classes, or the
+    variance of the numbers; None without labels.
+    """
+    if samples.target is None:
+        return None
+    weight = samples.label_weights.astype(np.float64) / samples.label_weights.sum(dtype=float)
+    if samples.target.ndim == 1:
+        shares = np.bincount(samples.target, weights=weight)
+        return float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+    variance = weight @ (samples.target - weight @ samples.target) ** 2
+    return max(float(np.mean(variance)), float(np.finfo(np.float32).tiny))
+
+
 def gram_errors_of(phi: np.ndarray) -> dict[str, float]:
     """The three measures, in double precision."""
     with jax.enable_x64(True):

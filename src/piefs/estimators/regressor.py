@@ -12,6 +12,7 @@ from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.estimators.scikit import with_callbacks
 from piefs.losses import squared_error
 
 
@@ -43,6 +44,7 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         tags.target_tags.multi_output = True
         return tags
 
+    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -77,8 +79,9 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         if validation_data is not None:
             validation_data = self._checked_validation(*validation_data)
         self._fit(
-            np.asarray(X),
+            X,
             self._standardized_targets(targets),
+            y=y,
             readout_loss=squared_error,
             n_outputs=targets.shape[1],
             sample_weight=sample_weight,

@@ -9,19 +9,41 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.class_weight import compute_sample_weight
 
 from piefs.batches import Samples
+from piefs.errors import InputError
+from piefs.sources import Rows, is_lazy
+
+SCALING_ROWS = 2**16
 
 
-def scaling_of(X: np.ndarray, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column; a constant column keeps scale 1."""
-    X = X.astype(np.float64)
-    center = np.average(X, axis=0, weights=weight)
-    deviation = np.sqrt(np.average((X - center) ** 2, axis=0, weights=weight))
+def scaling_of(X: Rows, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each column; a constant column keeps scale 1.
+
+    Block by block, so that rows may be read as they are needed; a sum of squares about each
+    block's own mean is moved to the common one.
+    """
+    total, center, squares = 0.0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for start in range(0, len(X), SCALING_ROWS):
+        block = X[start : start + SCALING_ROWS].astype(np.float64)
+        w = None if weight is None else weight[start : start + SCALING_ROWS]
+        mass = float(len(block)) if w is None else float(w.sum())
+        if mass == 0:
+            continue
+        mean = np.average(block, axis=0, weights=w)
+        spread = np.average((block - mean) ** 2, axis=0, weights=w)
+        share = mass / (total + mass)
+        squares = (1 - share) * (squares + share * (mean - center) ** 2) + share * spread
+        center = mean if share == 1 else center + share * (mean - center)
+        total += mass
+    if not np.isfinite(center).all():
+        column = int(np.argmin(np.isfinite(center)))
+        raise InputError(f"column {column} has gaps or infinities; fill or leave out such rows first")
+    deviation = np.sqrt(squares)
     tiny = 10 * np.finfo(np.float64).eps * np.abs(center)
     return center, np.where(deviation > tiny, deviation, 1.0)
 
 
 def samples_of(
-    x: np.ndarray,
+    x: Rows,
     targets: np.ndarray | None,
     weight: np.ndarray | None,
     class_weight: Any,
@@ -35,6 +57,8 @@ def samples_of(
     targets = as_precise_as(x, targets)
     if unlabeled is None:
         return Samples(x, targets, weight, label_weight)
+    if is_lazy(x) or is_lazy(unlabeled):
+        raise InputError("X_unlabeled goes with an X in memory: read both, or put them into one file")
 
     def followed_by(value: float, given: np.ndarray | None) -> np.ndarray:
         given = np.ones(len(x)) if given is None else given
@@ -49,7 +73,7 @@ def samples_of(
     )
 
 
-def as_precise_as(x: np.ndarray, targets: np.ndarray | None) -> np.ndarray | None:
+def as_precise_as(x: Rows, targets: np.ndarray | None) -> np.ndarray | None:
     """Targets that are numbers in the precision of the inputs; class indices as they are."""
     if targets is None or targets.dtype.kind != "f":
         return targets

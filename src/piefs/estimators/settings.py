@@ -74,10 +74,13 @@ def resolve_settings(
     """Keywords over preset, checked, with what depends on mode and data filled in."""
     settings = resolve(preset, **keywords)
     check(settings)
+    _check_auto_components(settings, supervised)
     settings["schedule"] = _schedule(settings["schedule"], keywords, supervised, n_rows)
     _check_belonging(settings["schedule"], keywords)
     _check_metric(settings, keywords)
-    if keywords.get("n_components") is None:
+    if settings["n_components"] == "auto":
+        pass  # decided while fitting, within what the rows allow
+    elif keywords.get("n_components") is None:
         settings["n_components"] = min(settings["n_components"], n_rows)
     elif settings["n_components"] > n_rows:
         raise InputError(
@@ -100,6 +103,22 @@ def resolve_settings(
     if settings["t_class"] == "calibrated" and settings["pretraining"] is None:
         raise InputError('t_class="calibrated" needs pretraining="graph-laplacian"')
     return settings
+
+
+def _check_auto_components(settings: dict[str, Any], supervised: bool) -> None:
+    """Refuse to choose a number of maps where nothing says which is better."""
+    if settings["n_components"] != "auto":
+        return
+    if not supervised:
+        raise InputError(
+            'n_components="auto" needs labels, since the loss on held-out ones says how many maps '
+            "do: give their number, or fit with labels"
+        )
+    if settings["schedule"] not in ("nested", "sequential"):
+        raise InputError(
+            f'n_components="auto" needs maps that have an order, and with schedule='
+            f'"{settings["schedule"]}" they have none: take "nested" or "sequential"'
+        )
 
 
 def activation_for(n_features: int) -> str:
@@ -156,7 +175,7 @@ def check(settings: dict[str, Any]) -> None:
     """Refuse what cannot be trained, saying what would be accepted."""
     for name in COUNTS:
         value = settings[name]
-        if name in ("steps_per_component", "batch_size") and value == "auto":
+        if name in ("n_components", "steps_per_component", "batch_size") and value == "auto":
             continue
         if not _is_count(value):
             raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")

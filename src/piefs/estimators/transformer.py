@@ -12,6 +12,7 @@ from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import ValidationScore, encode_labels
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.estimators.scikit import with_callbacks
 from piefs.losses import cross_entropy
 
 
@@ -44,6 +45,7 @@ class PIEFSTransformer(BasePIEFS):
         super().__init__(n_components, **keywords)
         self.supervised = supervised
 
+    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PIEFSTransformer:
         """Learn coordinates from rows, and from their labels as `supervised` says."""
         if self.supervised and y is None:
@@ -56,7 +58,7 @@ class PIEFSTransformer(BasePIEFS):
         if y is not None and (self.supervised or holds_classes(y)):
             classes, labels = encode_labels(y)
             readout = {"readout_loss": cross_entropy, "n_outputs": len(classes)}
-        self._fit(np.asarray(X), labels, sample_weight=sample_weight, **readout)
+        self._fit(X, labels, y=y, sample_weight=sample_weight, **readout)
         return self
 
     def _scorer(self, targets: np.ndarray) -> ValidationScore:

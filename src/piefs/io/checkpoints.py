@@ -181,10 +181,13 @@ def arrays_digest(arrays: dict[str, np.ndarray]) -> str:
 
 
 def data_digest(samples: Samples) -> str:
-    """A checksum of the training data."""
+    """A checksum of the training data; of rows that are read when needed, of some spread over."""
+    x = samples.x
+    if isinstance(x, LazyRows):
+        x = x[np.linspace(0, len(x) - 1, min(len(x), DIGEST_ROWS)).astype(int)]
     return arrays_digest(
         {
-            "x": samples.x,
+            "x": np.asarray(x),
             "target": samples.targets,
             "weight": samples.weights,
             "label_weight": samples.label_weights,

@@ -1,0 +1,27 @@
+"""Watching a run: what is called between chunks of steps, and may ask for the run to end.
+
+A callback is a callable. It sees the `TrainState` after every chunk of steps and after every frozen
+map; where it returns True, the run ends, and the model is finished as it stands. It may have two
+methods more: `begin(stage)` hears what the next steps are for (a `Stage`: a trial, or the training
+proper), and `end()` is called when the fit is over, however it ended.
+"""
+
+from piefs.callbacks.histories import History
+from piefs.callbacks.progress import ProgressBar, ProgressPrinter
+from piefs.callbacks.stages import Stage
+from piefs.callbacks.stopping import EarlyStopping, TargetScore, TimeBudget
+from piefs.callbacks.trackers import MLflow, TensorBoard
+from piefs.io.checkpoints import Checkpoint
+
+__all__ = [
+    "Checkpoint",
+    "EarlyStopping",
+    "History",
+    "MLflow",
+    "ProgressBar",
+    "ProgressPrinter",
+    "Stage",
+    "TargetScore",
+    "TensorBoard",
+    "TimeBudget",
+]

@@ -1,0 +1,186 @@
+"""Signs that a run has gone wrong, read off its history and its maps; each says what to do.
+
+The thresholds are set so that what trains as it should is not alarmed about: they lie beyond all
+that was seen on healthy runs of the built-in data and the paper's own settings (LOG.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from piefs.config import TrainConfig
+from piefs.history import Row
+
+FEWEST_ROWS = 10
+"""A history of fewer rows says too little of where a run is going."""
+
+GRAM_SHARE, RAW_GRAM_SHARE = 0.5, 10.0
+"""Maps that are all zero have ‖C − I‖² = K: half of that is as if half of them were missing. Where
+whitening mends it afterwards, training may leave more (1.5 K on digits), but not ten times that of
+no maps at all: then they have run away."""
+
+SAME_EVERYWHERE = 1e-6
+"""A map of which less than this share of its mean square varies from row to row is a constant."""
+
+LARGEST_LOG_SCALE = 8.0
+"""Half of −log of single precision's resolution: beyond it λ² outweighs all other terms of a sum.
+The paper's own runs end within ±7.1."""
+
+STILL_FALLING = 0.04
+"""A fall of the validation loss in the second half of the steps. Healthy runs have at most 0.02; in
+the last quarter none is to be seen in any run, since the rate has all but died out. (The loss on
+training rows falls on where they are learned by heart, which is no improvement.)"""
+
+OVERFITTED = 0.35
+"""How far the loss on validation rows may lie above that on training rows."""
+
+LEARNED_BY_HEART, SPOILED = 0.03, 0.1
+"""The loss on training rows of a saturated readout, and how far that on validation rows has risen
+from its lowest. These, as the two above, are shares of the loss of a constant prediction."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is wrong: its kind, and in words what was seen and what to do."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a finished run is judged by.
+
+    `gram_error` is that of the coordinates on the training rows; `raw` are the maps' values on
+    them, (n, K), before whitening; `chance` is the
+    readout's loss on a constant prediction, or None without labels; `was_cut_short` says whether
+    all steps that there were have been taken.
+    """
+
+    config: TrainConfig
+    history: Sequence[Row]
+    gram_error: float
+    raw: np.ndarray
+    log_scale_ranges: Sequence[tuple[float, float]]
+    chance: float | None
+    was_cut_short: bool = True
+
+
+def findings(evidence: Evidence) -> list[Finding]:
+    """All that is wrong, at most one finding of a kind."""
+    found = [_constant_maps(evidence), _degenerate_metric(evidence)]
+    if len(evidence.history) >= FEWEST_ROWS:
+        found += [_gram_error(evidence), _still_improving(evidence)]
+        found.append(_saturated(evidence) or _overfitted(evidence))
+    return [one for one in found if one is not None]
+
+
+def _constant_maps(evidence: Evidence) -> Finding | None:
+    square = np.mean(evidence.raw.astype(np.float64) ** 2, axis=0)
+    varies = np.var(evidence.raw.astype(np.float64), axis=0)
+    dead = np.flatnonzero(varies <= SAME_EVERYWHERE * np.maximum(square, SAME_EVERYWHERE))
+    # The constant is the smoothest function of all: without labels, or where smoothness gets its
+    # turn by weights that change, one map may well be it.
+    n_allowed = int(evidence.chance is None or evidence.config.schedule == "sequential")
+    if len(dead) <= n_allowed:
+        return None
+    listed = ", ".join(str(k + 1) for k in dead)
+    return Finding(
+        "dead-maps",
+        f"{len(dead)} of {evidence.raw.shape[1]} maps are constant on the training rows (map "
+        f"{listed}): their units are all off, or smoothness outweighs what they would explain. "
+        'Lower learning_rate or smoothness, or take activation="silu" instead of "relu", or fewer '
+        "maps (n_components).",
+    )
+
+
+def _degenerate_metric(evidence: Evidence) -> Finding | None:
+    largest = float(np.max(np.abs(evidence.log_scale_ranges), initial=0.0))
+    if largest <= LARGEST_LOG_SCALE:
+        return None
+    return Finding(
+        "metric",
+        f"the metric is degenerate: |log λ| reaches {largest:.1f}, so that some directions count "
+        f"for nothing and others for all. Set metric_bound=3, or a penalty such as anisotropy=0.1, "
+        'or metric_constraint="trace".',
+    )
+
+
+def _gram_error(evidence: Evidence) -> Finding | None:
+    n_maps, raw = evidence.raw.shape[1], evidence.history[-1]["gram_error"]
+    if evidence.gram_error <= GRAM_SHARE * n_maps and raw <= RAW_GRAM_SHARE * n_maps:
+        return None
+    worst = max(evidence.gram_error, raw)
+    remedy = {
+        "sequential": "take more steps_per_component or a smaller t_orth",
+        "spectral": "take more steps_per_component, or less smoothness",
+    }.get(
+        evidence.config.schedule, "raise orthogonality (ten times what it is), or lower smoothness"
+    )
+    return Finding(
+        "gram-error",
+        f"the maps are far from orthonormal: a Gram error of {worst:.3g} for {n_maps} maps, where "
+        f"maps that are all zero have {n_maps}. To mend it, {remedy}.",
+    )
+
+
+def _still_improving(evidence: Evidence) -> Finding | None:
+    in_turn = evidence.config.schedule == "sequential"  # where each new map lowers the loss anew
+    losses = _validation_losses(evidence)
+    if in_turn or not evidence.was_cut_short or not losses:
+        return None
+    fall = late_fall(losses)
+    if fall <= STILL_FALLING:
+        return None
+    return Finding(
+        "still-improving",
+        f"the validation loss was still falling when the steps ended: by {100 * fall:.0f} % of the "
+        f"loss of a constant prediction in their second half. Take more steps_per_component than "
+        f"{evidence.config.steps_per_component}.",
+    )
+
+
+def late_fall(losses: Sequence[float]) -> float:
+    """By how much a loss fell over the second half of its rows, from mean to mean of a tenth."""
+    half, n = len(losses) // 2, max(len(losses) // 10, 1)
+    return float(np.mean(losses[half : half + n]) - np.mean(losses[-n:]))
+
+
+def _validation_losses(evidence: Evidence) -> list[float]:
+    """The losses on validation rows as shares of that by chance, or none."""
+    if evidence.chance is None or "validation_loss" not in evidence.history[-1]:
+        return []
+    return [row["validation_loss"] / evidence.chance for row in evidence.history]
+
+
+def _saturated(evidence: Evidence) -> Finding | None:
+    losses, last = _validation_losses(evidence), evidence.history[-1]
+    if evidence.chance is None or not losses:
+        return None
+    by_heart = last["loss_class"] / evidence.chance
+    if by_heart > LEARNED_BY_HEART or losses[-1] - min(losses) <= SPOILED:
+        return None
+    return Finding(
+        "saturated",
+        f"the readout is saturated: the training rows are learned by heart (loss "
+        f"{last['loss_class']:.2g}) while the validation loss has risen from "
+        f"{min(losses) * evidence.chance:.3g} to {last['validation_loss']:.3g}. Set "
+        "early_stopping=True, or raise weight_decay.",
+    )
+
+
+def _overfitted(evidence: Evidence) -> Finding | None:
+    losses, last = _validation_losses(evidence), evidence.history[-1]
+    if evidence.chance is None or not losses:
+        return None
+    if losses[-1] - last["loss_class"] / evidence.chance <= OVERFITTED:
+        return None
+    return Finding(
+        "overfitting",
+        f"the validation loss ({last['validation_loss']:.3g}) is far above the training loss "
+        f"({last['loss_class']:.3g}): the maps do not carry over to new rows. Raise weight_decay, "
+        "set early_stopping=True, or give more rows.",
+    )

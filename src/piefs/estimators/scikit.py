@@ -1,0 +1,87 @@
+"""scikit-learn's own callbacks (from 1.9 on): `model.set_callbacks(ProgressBar())`.
+
+A fit is a task whose subtasks are its stages, and theirs are the intervals of the history. Where
+scikit-learn has no callbacks yet, the estimators are without `set_callbacks` and all else is as it
+was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from piefs.callbacks.stages import NewRows, Stage
+from piefs.model import Model
+from piefs.state import TrainState
+
+if TYPE_CHECKING:
+
+    class CallbackSupportMixin: ...
+
+    def with_callbacks(method: Callable) -> Callable: ...
+
+else:
+    try:
+        from sklearn.callback import CallbackSupportMixin, with_callbacks
+    except ImportError:
+
+        class CallbackSupportMixin:
+            """Nothing to support."""
+
+        def with_callbacks(method: Callable) -> Callable:
+            """The method as it is."""
+            return method
+
+
+class ScikitLearnCallbacks:
+    """A callback of ours that tells scikit-learn's what happens.
+
+    `given` are X, y and the metadata of the fit; `model_of` gives the model as if training had
+    ended with a state, for callbacks that score it.
+    """
+
+    def __init__(
+        self, estimator: Any, given: dict[str, Any], model_of: Callable[[TrainState], Model]
+    ) -> None:
+        self.estimator, self.given, self.model_of = estimator, given, model_of
+        self._fit: Any = None
+        self._stage: Any = None
+
+    def begin(self, stage: Stage) -> None:
+        """A subtask for the stage."""
+        if self._fit is None:
+            self._fit = self.estimator._init_callback_context(max_subtasks=stage.n_left)
+            self._fit.call_on_fit_task_begin(estimator=self.estimator, **self.given)
+        self._end_stage()
+        config = stage.config
+        n_turns = config.n_components // config.maps_at_once
+        n_rows = n_turns * ceil(config.steps_per_component / config.log_every)
+        self._stage = self._fit.subcontext(task_name=stage.name, max_subtasks=n_rows)
+        self._stage.call_on_fit_task_begin(estimator=self.estimator, **self.given)
+        self._new_rows = NewRows()
+
+    def __call__(self, state: TrainState) -> bool:
+        """A subtask for each new row of the history; whether one of them asks to stop."""
+        asks_to_end = False
+        for row in self._new_rows(state):
+            interval = self._stage.subcontext(task_name=f"step {row['step']:.0f}")
+            interval.call_on_fit_task_begin(estimator=self.estimator, **self.given)
+            asks_to_end |= interval.call_on_fit_task_end(
+                estimator=self.estimator,
+                **self.given,
+                reconstruction_attributes=lambda: {"model_": self.model_of(state)},
+            )
+        return asks_to_end
+
+    def finish(self) -> None:
+        """The fit is done, and the estimator as it will be."""
+        self._end_stage()
+        self._fit.call_on_fit_task_end(
+            estimator=self.estimator, **self.given, reconstruction_attributes=dict
+        )
+
+    def _end_stage(self) -> None:
+        if self._stage is not None:
+            self._stage.call_on_fit_task_end(estimator=self.estimator, **self.given)
+            self._stage = None

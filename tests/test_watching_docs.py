@@ -1,0 +1,46 @@
+"""The code of the pages on watching and choosing runs as written."""
+
+import re
+import shlex
+
+import pytest
+
+from commands import piefs
+from pages import ROOT, commands, run_python, train_briefly
+
+
+def test_the_page_on_watching(tmp_path, monkeypatch, capsys):
+    pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
+    monkeypatch.chdir(tmp_path)
+    names = run_python(ROOT / "docs/watching.md")
+    assert len((tmp_path / "history.csv").read_text().splitlines()) == 1 + len(
+        names["history"].rows
+    )
+    assert "training: 1 of 4" in capsys.readouterr().out
+    assert len(names["scores"]) > 1
+
+
+def test_the_page_on_choosing(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = run_python(ROOT / "docs/choosing.md")
+    assert names["model"].score(names["X"], names["y"]) > 0.6
+    assert len(names["tuned"].records) >= 3
+
+
+def test_the_commands_of_the_page_on_choosing(tmp_path, monkeypatch):
+    train_briefly(monkeypatch)
+    monkeypatch.setattr("piefs.tuning.search.MOST_TRIALS", 3)  # 30 minutes would allow many
+    rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(60)]
+    (tmp_path / "customers.csv").write_text("\n".join(["customer,visits,calls,churn", *rows]))
+    for command in commands(ROOT / "docs/choosing.md"):
+        done = piefs(*shlex.split(command)[1:], cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs/tune/best.json").is_file()
+
+
+def test_the_page_on_watching_names_every_kind_of_warning():
+    page = (ROOT / "docs/watching.md").read_text()
+    source = (ROOT / "src/piefs/diagnosis.py").read_text()
+    kinds = re.findall(r'Finding\(\s*"([a-z-]+)"', source)
+    assert len(kinds) == 6
+    assert all(f"`{kind}`" in page for kind in kinds)

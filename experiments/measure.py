@@ -17,7 +17,7 @@ from sklearn.metrics import (
 
 from experiments.data import Task
 from piefs import PIEFSClassifier
-from piefs.runs.scores import expected_calibration_error
+from piefs.scores import expected_calibration_error
 
 LEADING = (1, 2, 4, 8, 16)
 PROBE_ROWS = 20_000

@@ -13,7 +13,7 @@ import pytest
 
 from commands import COMMAND, piefs, piefs_process
 
-SMALL = ["-k", "2", "--steps", "20", "--batch-size", "64"]
+SMALL = ["-k", "2", "--steps", "20", "--batch-size", "64", "--no-report"]
 
 
 def write_messy(path, n, columns, seed):
@@ -48,7 +48,7 @@ def messy(tmp_path_factory):
     write_messy(folder / "new.csv", 50, COLUMNS[::-1], 1)
     done = piefs(
         *("fit", "train.csv", "--target", "churn", "--id", "customer", "--missing", "impute"),
-        *("-k", "4", "--steps", "400", "--batch-size", "128", "--out", "run"),
+        *("-k", "4", "--steps", "400", "--batch-size", "128", "--no-report", "--out", "run"),
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
@@ -167,12 +167,14 @@ def test_grouped_and_timed_splits_are_offered(messy):
 def test_unsupervised_needs_no_target(messy):
     folder, _ = messy
     done = piefs(
-        *("fit", "train.csv", "--task", "unsupervised", "--missing", "impute", *SMALL),
+        *("fit", "train.csv", "--task", "unsupervised", "--missing", "impute", *SMALL, "--report"),
         *("--drop", "churn", "--out", "unsupervised", "--json"),
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
     assert "accuracy" not in json.loads(done.stdout)
+    page = (folder / "unsupervised" / "report.html").read_text()
+    assert "There is no target, so there are no scores." in page
     assert piefs("transform", "unsupervised", "new.csv", cwd=folder).returncode == 0
     refused = piefs("predict", "unsupervised", "new.csv", cwd=folder)
     assert refused.returncode == 2

@@ -13,7 +13,7 @@ from piefs.runs import run
 run(
     load("two-moons"), sys.argv[1], resume=True, checkpoint_seconds=0.0, n_components=3,
     schedule="sequential", early_stopping=False, steps_per_component=600, batch_size=256,
-    hidden=(16, 16), random_state=0, log_every=50,
+    hidden=(16, 16), random_state=0, log_every=50, report=False,
 )
 """
 

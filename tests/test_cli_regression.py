@@ -8,11 +8,12 @@ import pytest
 from sklearn.metrics import r2_score
 
 from commands import piefs
-from piefs.cli.fit import _gap
 from piefs.cli.use import show_model, show_scores, write_coordinates, write_predictions
 from piefs.errors import InputError
+from piefs.report.findings import overfitting
 
 SMALL = ["--preset", "fast", "-k", "2", "--batch-size", "64", "--config", "small.toml"]
+SMALL += ["--no-report"]
 COLUMNS = ["flat", "area", "district", "rooms", "price"]
 
 
@@ -45,7 +46,7 @@ def homes(tmp_path_factory):
     write_homes(folder / "new.csv", 50, COLUMNS[::-1], 1)
     done = piefs(
         *("fit", "homes.csv", "--target", "price", "--id", "flat", "--out", "run"),
-        *(*SMALL, "--steps", "300"),
+        *(*SMALL, "--steps", "300", "--report"),
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr
@@ -70,6 +71,15 @@ def test_one_command_fits_numbers_and_says_that_it_did(homes):
     assert metrics["r2"]["test"] > 0.8
     for name in ("rmse", "mae"):
         assert set(metrics[name]) == {"train", "validation", "test"}
+
+
+def test_the_report_of_numbers_has_residuals_and_no_classes(homes):
+    page = (homes[0] / "run" / "report.html").read_text()
+    for name in ("predictions", "residuals", "dependence-1", "score-by-maps"):
+        assert f"id='figure-{name}'" in page
+    assert "figure-confusion" not in page
+    for baseline in ("mean", "ridge", "gradient boosting"):
+        assert f"<td>{baseline}</td>" in page
 
 
 def test_predictions_are_numbers_behind_the_ids_and_score_agrees_with_them(homes):
@@ -191,12 +201,12 @@ def test_a_regressor_of_the_plane_predicts_for_classes_but_is_not_scored_on_them
     ],
 )
 def test_a_gap_between_training_and_validation_is_said(task, name, train, validation, said):
-    gap = _gap({"task": task, name: {"train": train, "validation": validation}})
+    gap = overfitting({"task": task, name: {"train": train, "validation": validation}})
     if said is None:
         assert gap is None
     else:
-        assert said in gap
-        assert "fit_transform(X, y, cross_fit=True)" in gap
+        assert said in gap.says
+        assert "fit_transform(X, y, cross_fit=True)" in gap.advice
 
 
 def test_the_gap_is_printed_under_the_scores(tmp_path):
@@ -204,7 +214,8 @@ def test_the_gap_is_printed_under_the_scores(tmp_path):
     rows = [f"{a:.3f},{b:.3f},{rng.integers(2)}" for a, b in rng.normal(size=(60, 2))]
     (tmp_path / "noise.csv").write_text("\n".join(["a,b,y", *rows]))
     done = piefs(
-        *("fit", "noise.csv", "--target", "y", "--preset", "fast", "-k", "4", "--out", "run"),
+        *("fit", "noise.csv", "--target", "y", "--preset", "fast", "-k", "4", "--no-report"),
+        *("--out", "run"),
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

@@ -130,3 +130,81 @@ def test_predictions_are_drawn_against_the_truth_with_equal_axes():
     np.testing.assert_array_equal(*ax.lines[0].get_data())
     assert ax.get_xlim() == ax.get_ylim()
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("price, true", "price, predicted")
+
+
+def test_names_are_shown_letter_by_letter():
+    phi, y = np.random.default_rng(0).normal(size=(9, 2)), np.arange(9) % 2
+    ax = plot.coordinate_scatter(phi, y, class_names=("$5$", "$x_1"))
+    ax.figure.canvas.draw()  # a formula that is none would fail here
+    shown = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert shown == [r"\$5\$", r"\$x_1"]
+    assert plot.predictions(np.arange(2.0), np.arange(2.0), label="a$").get_xlabel() == r"a\$, true"
+
+
+def test_losses_that_a_run_has_are_drawn_on_a_log_scale():
+    history = [
+        row | {"loss_class": 0.5, "loss_mde": 0.0, "validation_loss": 0.6} for row in HISTORY
+    ]
+    ax = plot.loss_history(history)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        *("target, training", "target, validation")
+    ]
+    assert ax.get_yscale() == "log"
+
+
+def test_scores_by_maps_kept_have_a_line_for_each_split():
+    scores = {"validation": [0.5, 0.9], "test": [0.4, 0.8]}
+    ax = plot.score_by_maps([1, 4], scores, label="R²")
+    np.testing.assert_allclose(ax.lines[1].get_xydata(), [[1, 0.4], [4, 0.8]])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["validation", "test"]
+    assert ax.get_ylabel() == "R²"
+
+
+def test_confusion_matrix_colours_shares_of_the_true_class_and_writes_counts():
+    ax = plot.confusion_matrix(np.array([[3, 1], [0, 8]]), ("cat", "dog"))
+    np.testing.assert_allclose(ax.images[0].get_array(), [[0.75, 0.25], [0, 1]])
+    assert [text.get_text() for text in ax.texts] == ["3", "1", "8"]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["cat", "dog"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("predicted", "true")
+
+
+def test_a_confusion_matrix_of_many_classes_has_no_words():
+    ax = plot.confusion_matrix(np.eye(100, dtype=int), [f"class {c}" for c in range(100)])
+    assert not ax.texts
+
+
+def test_reliability_shows_each_bins_gap_to_the_diagonal():
+    ax = plot.reliability(np.array([0.6, 0.9]), np.array([0.5, 1.0]), np.array([10, 30]))
+    np.testing.assert_allclose(ax.collections[-1].get_offsets(), [[0.6, 0.5], [0.9, 1.0]])
+    small, large = ax.collections[-1].get_sizes()
+    assert small < large
+    gaps = np.array(ax.collections[0].get_segments())
+    np.testing.assert_allclose(gaps[:, :, 1], [[0.6, 0.5], [0.9, 1.0]])
+
+
+def test_residuals_are_true_minus_predicted():
+    ax = plot.residuals(np.array([1.0, 5.0]), np.array([2.0, 3.0]), label="price")
+    np.testing.assert_allclose(ax.collections[0].get_offsets(), [[2, -1], [3, 2]])
+    assert ax.get_xlabel() == "price, predicted"
+
+
+def test_partial_dependence_has_a_line_for_each_map():
+    curves = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
+    ax = plot.partial_dependence(np.array([1.0, 2.0, 3.0]), curves, name="age", maps=[1])
+    np.testing.assert_allclose(ax.lines[0].get_xydata(), [[1, 1], [2, 3], [3, 5]])
+    assert ax.lines[0].get_label() == "$\\phi_{2}$"
+    assert ax.get_xlabel() == "age"
+
+
+def test_relevance_by_map_has_the_inputs_that_matter_on_top():
+    shares = np.array([[0.1, 0.2], [0.9, 0.3], [0.0, 0.5]])
+    ax = plot.relevance_by_map(shares, ("a", "b", "c"), n_most=2)
+    np.testing.assert_allclose(ax.images[0].get_array(), shares[[1, 2]])
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "c"]
+
+
+def test_a_long_name_keeps_its_beginning_and_its_end():
+    assert plot.shortened("short") == "short"
+    name = plot.shortened("excess kurtosis of the DM-SNR curve", 20)
+    assert name == "excess kur…SNR curve"
+    assert len(name) == 20

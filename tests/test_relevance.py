@@ -18,6 +18,7 @@ from piefs.relevance import (
     gradient_outer_product,
     inverse_metric,
     metric_matrices,
+    slopes_by_map,
 )
 from piefs.rotations import ROTATIONS, rotate
 
@@ -91,3 +92,18 @@ def test_bars_show_the_most_relevant_columns_first():
 def test_image_shows_the_relevance_of_each_pixel():
     ax = plot.relevance_image(np.arange(6.0), (2, 3))
     np.testing.assert_array_equal(ax.images[0].get_array(), [[0, 1, 2], [3, 4, 5]])
+
+
+def test_slopes_by_map_are_mean_squares_of_the_coordinates_derivatives():
+    fitted = model(SharedDiag(jnp.zeros(D)))
+    x = np.random.default_rng(0).normal(size=(7, D)).astype(np.float32)
+
+    def seen(z):  # the coordinates as functions of what the maps see
+        return fitted.coordinates(z[None] * fitted.scale + fitted.center)[0]
+
+    jacobians = jax.vmap(jax.jacobian(seen))(fitted.standardized(x))
+    expected = np.mean(np.asarray(jacobians) ** 2, axis=0).T
+    slopes = slopes_by_map(fitted, x)
+    np.testing.assert_allclose(slopes, expected, rtol=1e-4)
+    diagonal = np.diag(gradient_outer_product(fitted, x))
+    np.testing.assert_allclose(slopes.sum(axis=1), diagonal, rtol=1e-5)

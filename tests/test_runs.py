@@ -11,7 +11,7 @@ from sklearn.metrics import f1_score, log_loss, roc_auc_score
 from piefs.datasets import load
 from piefs.estimators import PIEFSTransformer
 from piefs.runs import run
-from piefs.runs.scores import Probe, classification_scores, expected_calibration_error
+from piefs.scores import Probe, classification_scores, expected_calibration_error
 
 SMALL = {
     "preset": "fast",
@@ -22,12 +22,13 @@ SMALL = {
     "random_state": 0,
     "log_every": 20,
 }
+PLAIN = SMALL | {"report": False}
 
 
 @pytest.fixture(scope="module")
 def moons_run(tmp_path_factory):
     out = tmp_path_factory.mktemp("run")
-    return out, run(load("two-moons"), out, **SMALL)
+    return out, run(load("two-moons"), out, **PLAIN)
 
 
 def test_folder_holds_model_metrics_history_and_figures(moons_run):
@@ -74,7 +75,7 @@ def test_history_has_a_row_an_interval(moons_run):
 
 
 def test_a_run_map_after_map_tells_the_maps_apart_and_draws_their_weights(tmp_path):
-    metrics = run(load("two-moons"), tmp_path, schedule="sequential", **SMALL)
+    metrics = run(load("two-moons"), tmp_path, schedule="sequential", **PLAIN)
     assert metrics["steps"] + metrics["steps_saved"] == 180
     rows = list(csv.DictReader((tmp_path / "history.csv").read_text().splitlines()))
     assert [int(row["map"]) for row in rows] == [1] * 3 + [2] * 3 + [3] * 3
@@ -83,8 +84,8 @@ def test_a_run_map_after_map_tells_the_maps_apart_and_draws_their_weights(tmp_pa
 
 def test_same_seed_writes_the_same_weights_byte_for_byte(moons_run, tmp_path):
     out, _ = moons_run
-    run(load("two-moons"), tmp_path / "same", **SMALL)
-    run(load("two-moons"), tmp_path / "other", **SMALL | {"random_state": 1})
+    run(load("two-moons"), tmp_path / "same", **PLAIN)
+    run(load("two-moons"), tmp_path / "other", **PLAIN | {"random_state": 1})
     first, same, other = (
         (folder / "model/weights.safetensors").read_bytes()
         for folder in (out, tmp_path / "same", tmp_path / "other")
@@ -95,7 +96,7 @@ def test_same_seed_writes_the_same_weights_byte_for_byte(moons_run, tmp_path):
 
 def test_unsupervised_run_scores_a_default_logistic_probe(tmp_path):
     data = load("digits")
-    metrics = run(data, tmp_path, task="unsupervised", **SMALL)
+    metrics = run(data, tmp_path, task="unsupervised", **PLAIN)
     model = PIEFSTransformer(standardize=False, **SMALL).fit(data.train.x)
     probe = LogisticRegression().fit(model.transform(data.train.x), data.train.y)
     expected = probe.score(model.transform(data.test.x), data.test.y)

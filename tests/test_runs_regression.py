@@ -11,7 +11,7 @@ import piefs
 from piefs.datasets import Dataset, Split, load
 from piefs.errors import InputError
 from piefs.runs import run
-from piefs.runs.scores import regression_scores
+from piefs.scores import regression_scores
 
 SMALL = {
     "preset": "fast",
@@ -21,6 +21,7 @@ SMALL = {
     "hidden": (8, 8),
     "random_state": 0,
     "log_every": 20,
+    "report": False,
 }
 
 
@@ -97,11 +98,12 @@ def test_a_run_that_was_cut_off_resumes_to_the_same_bytes(finished, tmp_path):
 
 def test_without_labels_the_scores_are_those_of_least_squares_on_the_coordinates(tmp_path):
     data = numbers(3)
-    metrics = run(data, tmp_path, task="unsupervised", **SMALL)
+    metrics = run(data, tmp_path, task="unsupervised", **SMALL | {"report": True})
     model = piefs.load(tmp_path / "model")
     line = LinearRegression().fit(model.transform(data.train.x), data.train.y)
     expected = line.score(model.transform(data.test.x), data.test.y)
     assert metrics["r2"]["test"] == pytest.approx(expected)
+    assert "PIEFS, linear probe" in (tmp_path / "report.html").read_text()
 
 
 def test_r2_of_rows_that_do_not_differ_means_nothing():

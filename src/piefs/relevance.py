@@ -30,10 +30,33 @@ def gradient_outer_product(model: Model, x: np.ndarray) -> np.ndarray:
 
 @jax.jit
 def _summed_outer_products(model: Model, x: Array) -> Array:
+    flat = _gradients(model, x).reshape(-1, x.shape[1])
+    return flat.T @ flat
+
+
+def slopes_by_map(model: Model, x: np.ndarray) -> np.ndarray:
+    """E (∂φ_k/∂x_i)² of the coordinates over the rows of x, shape (d, K): what each map is made of.
+
+    The sum over k is the diagonal of `gradient_outer_product`.
+    """
+    n_components, d = model.mixing.shape[0], x.shape[1]
+    size = max(1, ELEMENTS // (n_components * d))
+    total = np.zeros((d, n_components))
+    for start in range(0, len(x), size):
+        total += np.asarray(_summed_squares(model, x[start : start + size]), np.float64)
+    return total / len(x)
+
+
+@jax.jit
+def _summed_squares(model: Model, x: Array) -> Array:
+    return jnp.sum(_gradients(model, x) ** 2, axis=0).T
+
+
+def _gradients(model: Model, x: Array) -> Array:
+    """∇φ_k of the coordinates at each row, shape (n, K, d), in the inputs that the maps see."""
     x = jnp.asarray(model.standardized(x), model.mixing.dtype)
     _, gradients = coordinates_and_gradients(model.maps, x)
-    flat = jnp.einsum("jk,nkd->njd", model.mixing, gradients).reshape(-1, x.shape[1])
-    return flat.T @ flat
+    return jnp.einsum("jk,nkd->njd", model.mixing, gradients)
 
 
 @jax.jit

@@ -123,13 +123,16 @@ def fit(
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     data_dir: DataDir = None,
     device: Annotated[str | None, typer.Option(help="cpu, gpu or tpu.")] = None,
+    report: Annotated[
+        bool, typer.Option(help="Compare with baselines and write report.html.")
+    ] = True,
     resume: Resume = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Fit a model and leave it, its metrics, history and figures in a folder."""
+    """Fit a model and leave it, its metrics, history, figures and a report in a folder."""
     from piefs.cli.fit import fit_data
 
     fit_data(
@@ -150,6 +153,7 @@ def fit(
         as_json=as_json,
         config=config,
         device=device,
+        report=report,
         resume=resume,
         force=force,
         preset=None if preset is None else preset.value,
@@ -307,6 +311,20 @@ def export(
     from piefs.cli.export import export_model
 
     export_model(model, None if chosen is None else chosen.value, out, force=force, quiet=quiet)
+
+
+@app.command()
+def report(
+    run: Annotated[Path, typer.Argument(help="A run's folder.")],
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write the report of a run anew, from what is in its folder."""
+    from piefs.report import write_page
+
+    page = write_page(run)
+    if not quiet:
+        typer.echo(f"The report is in {page}.")
 
 
 app.command()(reproduce)

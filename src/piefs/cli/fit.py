@@ -17,9 +17,10 @@ from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import resolve_settings
-from piefs.io.encoding import ColumnEncoding, TableEncoder
 from piefs.presets import PAPER
-from piefs.runs import RunFolder, run
+from piefs.report.findings import overfitting
+from piefs.runs import RunFolder, described_data, run
+from piefs.scores import SHOWN
 
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
@@ -35,7 +36,7 @@ def demonstrate(out: Path, *, seed: int, quiet: bool, as_json: bool) -> None:
     data = load("two-moons")
     tell_data(console, data)
     keywords = DEMO_SETTINGS | {"random_state": seed}
-    metrics = _fit(console, data, out, force=True, document=_document(data), **keywords)
+    metrics = _fit(console, data, out, force=True, **keywords)
     _tell_results(console, metrics, out, as_json=as_json)
 
 
@@ -90,35 +91,20 @@ def load_source(
             )
         dataset = load(data, data_dir, split_seed)
         task = "classification" if task == "auto" else task
-        return dataset, {"task": task, "document": _document(dataset)}, []
+        return dataset, {"task": task}, []
     if not Path(data).suffix:
         raise InputError(
             f"unknown data set {data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
             "(.csv, .tsv, .parquet, .arrow, .npz, .npy)"
         )
     own = load_own(Path(data), split_seed=split_seed, task=task, **source)
-    document = _document(own.dataset, own.encoder, source["target"], source["id_column"])
+    document = described_data(own.dataset, own.encoder, source["target"], source["id_column"])
     notices = [*own.encoder.describe(), *own.notices]
-    extras = {"task": own.task, "document": document, "unlabeled": own.unlabeled}
-    return own.dataset, extras, notices
-
-
-def _document(
-    data: Dataset,
-    encoder: TableEncoder | None = None,
-    target: str | None = None,
-    id_column: str | None = None,
-) -> dict[str, Any]:
-    """What model.json must know of the data, so that other files can be read the same way."""
-    if encoder is None:
-        encoder = TableEncoder(tuple(ColumnEncoding(name, "number") for name in data.feature_names))
-    return {
-        "dataset": data.name,
-        "class_names": list(data.class_names),
-        "target": target,
-        "id": id_column,
-        "table": encoder.to_document(),
+    extras = {
+        **{"task": own.task, "document": document, "unlabeled": own.unlabeled},
+        "notices": own.notices,
     }
+    return own.dataset, extras, notices
 
 
 def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
@@ -147,23 +133,6 @@ def tell_data(console: Console, data: Dataset) -> None:
     console.print(f"  {sizes} rows, {data.train.x.shape[1]} features{target}", style="dim")
 
 
-ROWS = (
-    ("accuracy", "accuracy, %", lambda value: f"{100 * value:.2f}"),
-    ("f1", "F1, %", lambda value: f"{100 * value:.2f}"),
-    ("log_loss", "log loss", lambda value: f"{value:.4f}"),
-    ("ece", "calibration error", lambda value: f"{value:.4f}"),
-    ("r2", "R²", lambda value: f"{value:.4f}"),
-    ("rmse", "RMSE", lambda value: f"{value:.4g}"),
-    ("mae", "MAE", lambda value: f"{value:.4g}"),
-    ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"),
-)
-GAPS = (
-    ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),
-    ("r2", 0.05, lambda gap: f"{gap:.2f} of R²"),
-)
-"""Scores, by how much training may exceed validation before it is said, and how it is said."""
-
-
 def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:
     """The headline: scores by split, then the maps, then where everything is."""
     if as_json:
@@ -171,13 +140,13 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         return
     splits = list(metrics["gram_error"])
     scores = Table("", *splits)
-    for name, label, form in ROWS:
+    for name, label, form in SHOWN:
         if name in metrics:
             values = (metrics[name][split] for split in splits)
             scores.add_row(label, *("–" if value is None else form(value) for value in values))
     console.print(scores)
-    if (gap := _gap(metrics)) is not None:
-        console.print(gap, style="dim", soft_wrap=True)
+    if (gap := overfitting(metrics)) is not None:
+        console.print(f"{gap.says} {gap.advice}", style="dim", soft_wrap=True)
     for finding in metrics.get("warnings", ()):
         console.print(f"[yellow]Warning:[/yellow] {escape(finding['message'])}", soft_wrap=True)
     console.print(_energy_table(metrics["energies"]))
@@ -187,26 +156,9 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         saved = f"{metrics['steps_saved']:,} of {total:,} steps"
         console.print(f"Maps stopped when they were done: {saved} were not needed.")
     console.print(f"{rate} Model, metrics, history and figures are in [bold]{out}[/bold].")
-
-
-def _gap(metrics: dict[str, Any]) -> str | None:
-    """A warning where the training rows score much better than others.
-
-    Maps that were trained on labels know those of their training rows, so a further model that is
-    fitted on these rows' coordinates trusts them too much.
-    """
-    if metrics["task"] == "unsupervised":
-        return None
-    for name, margin, form in GAPS:
-        scores = metrics.get(name, {})
-        train, held_out = scores.get("train"), scores.get("validation")
-        if train is not None and held_out is not None and train - held_out > margin:
-            return (
-                f"The training rows are {form(train - held_out)} above the validation rows: their "
-                "coordinates flatter. For a model on top of them, fit_transform(X, y, "
-                "cross_fit=True) in Python gives honest ones."
-            )
-    return None
+    page = RunFolder(out).report
+    if page.is_file():
+        console.print(f"What was learned, on one page: [bold]{page}[/bold]")
 
 
 def _energy_table(energies: list[float]) -> Table:

@@ -21,7 +21,7 @@ from piefs.estimators.files import load_with_document
 from piefs.io.encoding import TableEncoder
 from piefs.io.models import ModelFileError
 from piefs.io.tables import Table, format_csv, read_table, write_table
-from piefs.runs.scores import classification_scores, regression_scores
+from piefs.scores import classification_scores, regression_scores
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,7 @@ def load_own(
     x = encoder.transform(features)
     dataset = Dataset(
         Path(path).stem,
-        *(Split(x[rows], truth.y[rows]) for rows in parts),
+        *(Split(x[rows], truth.y[rows], table.take(rows)) for rows in parts),
         class_names=truth.class_names,
         feature_names=encoder.feature_names,
         description=f"{Path(path).name}: {len(table):,} rows, {len(encoder.used)} columns used",

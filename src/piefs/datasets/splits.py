@@ -16,13 +16,22 @@ Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # for training, for validation
 
 @dataclass(frozen=True)
 class Split:
-    """Rows and their labels, or the numbers to predict."""
+    """Rows and their labels, or the numbers to predict.
+
+    `table` has the same rows as a user knows them, where they come from a file of one's own.
+    """
 
     x: np.ndarray
     y: np.ndarray
+    table: Table | None = None
 
     def __len__(self) -> int:
         return len(self.x)
+
+    def take(self, rows: np.ndarray) -> Split:
+        """The given rows, in the given order."""
+        table = None if self.table is None else self.table.take(rows)
+        return Split(self.x[rows], self.y[rows], table)
 
 
 @dataclass(frozen=True)
@@ -57,7 +66,7 @@ class Dataset:
 
     def head(self, n: int) -> Dataset:
         """The same data set with at most n rows in each split: a sample for a quick look."""
-        parts = {name: Split(part.x[:n], part.y[:n]) for name, part in self.splits.items()}
+        parts = {name: part.take(np.arange(len(part))[:n]) for name, part in self.splits.items()}
         return replace(self, **parts)
 
 

@@ -39,9 +39,9 @@ def write_bytes(path: Path, content: bytes) -> None:
     write_with(path, lambda temporary: temporary.write_bytes(content))
 
 
-def write_json(path: Path, document: Any) -> None:
+def write_json(path: Path, document: Any, indent: int | None = 2) -> None:
     """A JSON file, indented, keys in their given order. NaN and infinity become null."""
-    text = json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(_finite(document), indent=indent, ensure_ascii=False, allow_nan=False)
     write_bytes(path, (text + "\n").encode())
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import re
 from collections.abc import Iterable
 from html import escape
 from pathlib import Path
@@ -14,6 +12,7 @@ from piefs.paper.figures import CAPTIONS, draw_all
 from piefs.paper.ledger import Claim, deviations, ledger
 from piefs.paper.records import Records
 from piefs.paper.tables import Entry, Table, markdown, number_of, summary_csv, tables
+from piefs.report.html import document, figure, heading, marked, png, table
 
 EXPLANATIONS: dict[str, str] = {
     **{
@@ -88,13 +87,7 @@ def _page(
         "piefs reproduce --show mnist/piefs-off/supervised/paper/0</pre>",
         f"<p class=note>{escape(_environment())}</p>",
     ]
-    body = "\n".join(sections)
-    return (
-        "<!doctype html><html lang=en><meta charset=utf-8>"
-        "<meta name=viewport content='width=device-width, initial-scale=1'>"
-        f"<title>PIEFS: the paper, re-derived</title><style>{STYLE}</style><body>{body}</body>"
-        "</html>\n"
-    )
+    return document("PIEFS: the paper, re-derived", "\n".join(sections), style=STYLE)
 
 
 def _environment() -> str:
@@ -102,15 +95,14 @@ def _environment() -> str:
     return f"Written with {versions}; each record holds the versions of its own run."
 
 
-def _table(table: Table) -> str:
-    head = "".join(f"<th>{escape(column)}</th>" for column in table.columns)
-    rows = "".join(
-        f"<tr><td>{escape(label)}</td>{''.join(_cell(e, table.digits) for e in entries)}</tr>"
-        for label, entries in table.rows
+def _table(made: Table) -> str:
+    rows = (
+        f"<tr><td>{escape(label)}</td>{''.join(_cell(e, made.digits) for e in entries)}</tr>"
+        for label, entries in made.rows
     )
     return (
-        f"<h3 id='{table.name}'>{escape(table.title)}</h3><p class=note>{_marked(table.note)}</p>"
-        f"<div class=scroll><table><tr><th></th>{head}</tr>{rows}</table></div>"
+        f"<h3 id='{made.name}'>{escape(made.title)}</h3><p class=note>{marked(made.note)}</p>"
+        + table(heading(["", *made.columns]), *rows)
     )
 
 
@@ -126,18 +118,8 @@ def _cell(entry: Entry, digits: int) -> str:
 
 
 def _figure(name: str, path: Path) -> str:
-    image = base64.b64encode(path.read_bytes()).decode()
     caption = CAPTIONS[name]
-    return (
-        f"<figure id='figure-{name}'><img alt='{escape(caption)}' "
-        f"src='data:image/png;base64,{image}'><figcaption>{_marked(caption)}</figcaption></figure>"
-    )
-
-
-def _marked(text: str) -> str:
-    """Escaped, with `code` and *emphasis*."""
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
+    return figure(png(path.read_bytes(), caption), caption, name=name)
 
 
 def _verdict(holds: bool | None) -> str:
@@ -145,28 +127,22 @@ def _verdict(holds: bool | None) -> str:
 
 
 def _claims(claims: Iterable[Claim]) -> str:
-    rows = "".join(
-        f"<tr><td class=text>{_marked(c.quote)}</td><td class=text>{escape(c.where)}</td>"
+    rows = (
+        f"<tr><td class=text>{marked(c.quote)}</td><td class=text>{escape(c.where)}</td>"
         f"<td class=text>{escape(c.finding)}</td>"
         f"<td class='{'yes' if c.holds else 'no'}'>{_verdict(c.holds)}</td></tr>"
         for c in claims
     )
-    return (
-        "<div class=scroll><table><tr><th>claim</th><th>where</th><th>here</th><th></th></tr>"
-        f"{rows}</table></div>"
-    )
+    return table(heading(["claim", "where", "here", ""]), *rows)
 
 
 def _deviations(far: list[tuple[str, Entry]]) -> str:
-    rows = "".join(
+    rows = (
         f"<tr><td>{escape(name)}</td>{_cell(entry, 2)}"
         f"<td class=text>{escape(EXPLANATIONS.get(name, 'Not looked into yet.'))}</td></tr>"
         for name, entry in far
     )
-    return (
-        "<div class=scroll><table><tr><th>cell</th><th>ours and the paper's</th><th>why</th></tr>"
-        f"{rows}</table></div>"
-    )
+    return table(heading(["cell", "ours and the paper's", "why"]), *rows)
 
 
 def _readme(made: list[Table], claims: list[Claim]) -> str:

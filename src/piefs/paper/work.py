@@ -29,7 +29,7 @@ from piefs.io.models import library_versions
 from piefs.paper.cells import PLANE, QUICK, Cell
 from piefs.paper.records import Records
 from piefs.runs import RunFolder, run
-from piefs.runs.scores import scores_by_split
+from piefs.scores import scores_by_split
 
 GRID_POINTS = 120
 QUICK_ROWS, QUICK_TREES = 1000, 5
@@ -53,6 +53,7 @@ def _train(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict[str, A
         folder.path,
         task="classification" if cell.mode == "supervised" else "unsupervised",
         resume=True,
+        report=False,
         **cell.keywords(quick=quick),
     )
     model = load_model(folder.model)

@@ -27,7 +27,7 @@ def draw(estimator: BasePIEFS, readout: Any, data: Dataset, folder: Path) -> Non
         elif phi.shape[1] > 1:
             save(_scatter_pairs(phi, data), folder / "coordinates.png")
         if data.is_regression:
-            predicted, name = readout.predict(held_out.x), _shown(data.target_name)
+            predicted, name = readout.predict(held_out.x), data.target_name
             ax = plot.predictions(held_out.y, predicted, label=name)
             ax.set_title("validation rows")
             save(ax, folder / "predictions.png")
@@ -68,15 +68,10 @@ def _margin(readout: Any, data: Dataset) -> Callable[[Any], Any]:
 
 def _prediction_surface(readout: Any, data: Dataset) -> Callable[[Any], Any]:
     """Draws the predicted numbers into given axes, or into new ones."""
-    x, y, name = data.validation.x, data.validation.y, _shown(data.target_name)
+    x, y, name = data.validation.x, data.validation.y, data.target_name
     return lambda ax: plot.plane_prediction(
         readout.predict, x, y, ax=ax, title="prediction (dots: truth)", label=name
     )
-
-
-def _shown(name: str) -> str:
-    """A column's name as matplotlib shows it literally."""
-    return name.replace("$", r"\$")
 
 
 def _scatter_pairs(phi: np.ndarray, data: Dataset) -> Any:
@@ -90,7 +85,7 @@ def _scatter_pairs(phi: np.ndarray, data: Dataset) -> Any:
             i=2 * pair,
             j=2 * pair + 1,
             class_names=data.class_names,
-            label=_shown(data.target_name),
+            label=data.target_name,
             ax=ax,
             with_key=pair == n_pairs - 1,
         )

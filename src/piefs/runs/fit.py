@@ -15,11 +15,13 @@ from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
 from piefs.io import atomic
 from piefs.io.checkpoints import Checkpoint
+from piefs.io.encoding import ColumnEncoding, TableEncoder
 from piefs.io.histories import write_history
 from piefs.io.models import library_versions
+from piefs.report import collect, write_page
 from piefs.runs.figures import draw
 from piefs.runs.folder import RunFolder
-from piefs.runs.scores import NumberProbe, Probe, evaluate
+from piefs.scores import NumberProbe, Probe, evaluate
 from piefs.train import Callback
 
 ESTIMATORS: dict[str, type] = {
@@ -38,6 +40,8 @@ def run(
     task: str = "classification",
     unlabeled: np.ndarray | None = None,
     document: dict[str, Any] | None = None,
+    notices: Sequence[str] = (),
+    report: bool = True,
     resume: bool = False,
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
@@ -48,9 +52,12 @@ def run(
 
     Without labels (`task="unsupervised"`) scores are those of a logistic regression with
     scikit-learn's defaults, fitted on the training coordinates, or of least squares where the data
-    hold numbers. `document` is added to model.json.
+    hold numbers. `document` says of the data, in model.json, what other files are read by; it is
+    that of `described_data` unless given. With `report` the folder has a page about the run, on
+    which `notices` appear.
     """
     _check_task(task, dataset, keywords)
+    document = document or described_data(dataset)
     folder = RunFolder(out)
     checkpoint = Checkpoint(folder.checkpoint, every_seconds=checkpoint_seconds, resume=resume)
     keywords = {
@@ -62,6 +69,7 @@ def run(
     estimator.check_settings(len(dataset.train), supervised=task != "unsupervised")
     with folder.opened(resume=resume, force=force):
         readout = _fit(estimator, dataset, unlabeled)
+        seconds = checkpoint.seconds
         metrics = {
             "dataset": dataset.name,
             "task": task,
@@ -69,17 +77,43 @@ def run(
             "steps": estimator.n_iter_,
             "steps_saved": estimator.n_iter_budget_ - estimator.n_iter_,
             "warnings": [asdict(finding) for finding in estimator.warnings_],
-            "seconds": checkpoint.seconds,
-            "steps_per_second": estimator.n_iter_ / checkpoint.seconds,
+            "seconds": seconds,
+            "steps_per_second": estimator.n_iter_ / seconds,
             "versions": library_versions(),
             "config": estimator.settings_ | {"seed": estimator.seed_},
         }
         save(estimator, folder.model, document)
         write_history(folder.history, estimator.history_)
         draw(estimator, readout, dataset, folder.figures)
+        if report:
+            encoder = TableEncoder.from_document(document["table"])
+            evidence = collect(
+                estimator, readout, dataset, task=task, encoder=encoder, notices=notices
+            )
+            atomic.write_json(folder.evidence, evidence, indent=None)
         atomic.write_json(folder.metrics, metrics)
         folder.checkpoint.unlink(missing_ok=True)
+        if report:
+            write_page(folder.path)
     return metrics
+
+
+def described_data(
+    data: Dataset,
+    encoder: TableEncoder | None = None,
+    target: str | None = None,
+    id_column: str | None = None,
+) -> dict[str, Any]:
+    """What model.json must know of the data, so that other files can be read the same way."""
+    if encoder is None:
+        encoder = TableEncoder(tuple(ColumnEncoding(name, "number") for name in data.feature_names))
+    return {
+        "dataset": data.name,
+        "class_names": list(data.class_names),
+        "target": target,
+        "id": id_column,
+        "table": encoder.to_document(),
+    }
 
 
 def _check_task(task: str, data: Dataset, keywords: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from piefs.errors import InputError
+from piefs.report import EVIDENCE, PAGE
 
 try:
     import fcntl
@@ -22,7 +23,10 @@ METRICS, HISTORY, CHECKPOINT, LOCK = (
 
 
 class RunFolder:
-    """RUN/model, RUN/metrics.json, RUN/history.csv, RUN/figures, and while running a checkpoint."""
+    """RUN/model, metrics.json, history.csv, figures, report.html, and while running a checkpoint.
+
+    RUN/report.json is what the report needs to be written anew.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
@@ -30,6 +34,8 @@ class RunFolder:
         self.metrics = self.path / METRICS
         self.history = self.path / HISTORY
         self.figures = self.path / "figures"
+        self.evidence = self.path / EVIDENCE
+        self.report = self.path / PAGE
         self.checkpoint = self.path / CHECKPOINT
 
     @property
@@ -94,5 +100,5 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Take away what says that a run is here; its other files are replaced one by one."""
-        for path in (self.metrics, self.checkpoint):
+        for path in (self.metrics, self.checkpoint, self.evidence, self.report):
             path.unlink(missing_ok=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.linear_model import LinearRegression, LogisticRegression
@@ -22,6 +22,18 @@ from piefs.estimators.base import BasePIEFS
 
 Scores = dict[str, float | None]
 CALIBRATION_BINS = 15
+SHOWN = (
+    ("accuracy", "accuracy, %", lambda value: f"{100 * value:.2f}"),
+    ("f1", "F1, %", lambda value: f"{100 * value:.2f}"),
+    ("roc_auc", "ROC AUC", lambda value: f"{value:.4f}"),
+    ("log_loss", "log loss", lambda value: f"{value:.4f}"),
+    ("ece", "calibration error", lambda value: f"{value:.4f}"),
+    ("r2", "R²", lambda value: f"{value:.4f}"),
+    ("rmse", "RMSE", lambda value: f"{value:.4g}"),
+    ("mae", "MAE", lambda value: f"{value:.4g}"),
+    ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"),
+)
+"""What is shown of a run: the name in its metrics, the name for people, and the number as text."""
 
 
 class Probe:
@@ -34,6 +46,11 @@ class Probe:
         """Fit on the coordinates of x, with scikit-learn's default settings."""
         self.regression = LogisticRegression().fit(self.transformer.transform(x), y)
         return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes that the probabilities are of."""
+        return self.regression.classes_
 
     def predict_proba(self, x: np.ndarray) -> np.ndarray:
         """Class probabilities."""
@@ -114,6 +131,16 @@ def classification_scores(readout: Any, part: Split) -> Scores:
     }
 
 
+def class_probabilities(readout: Any, x: np.ndarray, n_classes: int) -> np.ndarray:
+    """Probabilities of all classes, zero for those that training had no row of, (n, n_classes)."""
+    known = np.asarray(readout.predict_proba(x))
+    if known.shape[1] == n_classes:
+        return known
+    probabilities = np.zeros((len(x), n_classes))
+    probabilities[:, readout.classes_] = known
+    return probabilities
+
+
 def _label_scores(truth: np.ndarray, predicted: np.ndarray) -> Scores:
     average = "binary" if truth.max() <= 1 else "macro"
     return {
@@ -132,12 +159,32 @@ def expected_calibration_error(
     compares the share of its rows that are right with their mean confidence. 0 is best: of the
     rows predicted with 80 %, 80 % are right. It says nothing of how many rows are right in all.
     """
+    bins = confidence_bins(truth, probabilities, n_bins)
+    return float(np.sum(bins.counts * np.abs(bins.accuracy - bins.confidence)) / len(truth))
+
+
+class Bins(NamedTuple):
+    """Rows by how sure a prediction is: bins that hold any, (n_bins,) each."""
+
+    confidence: np.ndarray
+    accuracy: np.ndarray
+    counts: np.ndarray
+
+
+def confidence_bins(
+    truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
+) -> Bins:
+    """Mean confidence, share of right rows and number of rows in bins of confidence."""
     confidence = probabilities.max(axis=1).astype(np.float64)
-    right = probabilities.argmax(axis=1) == truth
+    right = (probabilities.argmax(axis=1) == truth).astype(np.float64)
     bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
-    # The counts cancel: n_b / n · |Σ right / n_b − Σ confidence / n_b|.
-    excess = np.bincount(bins, weights=right - confidence, minlength=n_bins)
-    return float(np.abs(excess).sum() / len(truth))
+    counts = np.bincount(bins, minlength=n_bins)
+    filled = np.flatnonzero(counts)
+    confidences, rights = (
+        np.bincount(bins, weights=values, minlength=n_bins)[filled] / counts[filled]
+        for values in (confidence, right)
+    )
+    return Bins(confidences, rights, counts[filled])
 
 
 def regression_scores(readout: Any, part: Split) -> Scores:

@@ -1,0 +1,64 @@
+"""Colours, sizes and the small things that all figures share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+
+CLASS_COLORS = (
+    *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"),
+    *("#56b4e9", "#7a4b94", "#4d4d4d", "#8c6d31", "#b3de69"),
+)
+NUMBER_COLORS = "viridis"
+STYLE: Any = {
+    "figure.dpi": 110,
+    "savefig.dpi": 160,
+    "savefig.bbox": "tight",
+    "font.size": 10,
+    "axes.titlesize": 11,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": False,
+    "legend.frameon": False,
+}
+
+matplotlib.rcParams.setdefault("mathtext.fontset", "dejavusans")
+
+
+def panels(n: int, *, width: float, height: float) -> Sequence[Axes]:
+    """A row of n axes, spaced so that labels do not collide."""
+    size = (width * n, height)
+    return plt.subplots(1, n, figsize=size, squeeze=False, layout="constrained")[1][0]
+
+
+def number_colors(y: np.ndarray) -> dict[str, Any]:
+    """Colours for numbers, from the first to the last percentile: outliers would fade the rest."""
+    low, high = np.quantile(y, [0.01, 0.99])
+    return {"cmap": NUMBER_COLORS, "norm": Normalize(low, high)}
+
+
+def color_bar(ax: Axes, image: Any, label: str) -> None:
+    ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, extend="both", label=literal(label))
+
+
+def literal(name: str) -> str:
+    """A name that comes from data, as matplotlib shows it letter by letter: $ opens no formula."""
+    return str(name).replace("$", r"\$")
+
+
+def shortened(name: str, most: int = 24) -> str:
+    """A name that fits beside an axis, literally."""
+    name = str(name)
+    end = most - most // 2 - 1  # of a long name the beginning and the end are shown
+    return literal(name if len(name) <= most else f"{name[: most // 2]}…{name[-end:]}")
+
+
+def phi_names(indices: Sequence[int] | np.ndarray) -> list[str]:
+    """φ₁, φ₂, … for maps counted from zero."""
+    return [f"$\\phi_{{{int(k) + 1}}}$" for k in indices]

@@ -1,0 +1,270 @@
+"""Numbers that look bad, and what to try: plain functions of what a run has written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+GAPS = (
+    ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),
+    ("r2", 0.05, lambda gap: f"{gap:.2f} of R²"),
+)
+"""Scores, by how much training may exceed validation before it is said, and how it is said."""
+
+GRAM_PER_MAP = 0.25  # root mean square deviation from the identity, for each map
+CALIBRATION = 0.05
+FEW_ROWS_A_CLASS, FEW_TEST_ROWS = 10, 100
+IMBALANCED = 0.9
+LEAK, REPEATED = 0.01, 0.05
+STILL_IMPROVING = 0.05  # of the validation loss, in the last quarter of the steps
+SUFFICIENT = 0.005  # so much below the score of all maps, fewer maps suffice
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to know of a run: what was seen and what to try; `bad` if it spoils the model."""
+
+    kind: str
+    says: str
+    advice: str
+    bad: bool = True
+
+
+def findings(
+    metrics: dict[str, Any], history: Sequence[dict[str, float]], evidence: dict[str, Any]
+) -> list[Finding]:
+    """All that is to be said of a run, what is bad first."""
+    found = [
+        *_optional(overfitting(metrics)),
+        *_optional(worse_than_a_baseline(metrics, evidence)),
+        *never_predicted(evidence),
+        *_optional(poorly_calibrated(metrics, evidence)),
+        *_optional(not_orthonormal(metrics)),
+        *_optional(still_improving(metrics, history)),
+        *data_findings(metrics, evidence),
+        *_optional(fewer_maps_suffice(evidence)),
+    ]
+    return sorted(found, key=lambda finding: not finding.bad)
+
+
+def _optional(finding: Finding | None) -> Iterator[Finding]:
+    if finding is not None:
+        yield finding
+
+
+def _score(metrics: dict[str, Any], name: str, split: str) -> float | None:
+    return (metrics.get(name) or {}).get(split)
+
+
+def overfitting(metrics: dict[str, Any]) -> Finding | None:
+    """Training rows that score much better than others.
+
+    Maps that were trained on labels know those of their training rows, so a further model that is
+    fitted on these rows' coordinates trusts them too much.
+    """
+    if metrics["task"] == "unsupervised":
+        return None
+    for name, margin, form in GAPS:
+        train, held_out = (_score(metrics, name, split) for split in ("train", "validation"))
+        if train is not None and held_out is not None and train - held_out > margin:
+            return Finding(
+                "overfitting",
+                f"The training rows are {form(train - held_out)} above the validation rows: their "
+                "coordinates flatter.",
+                "For a model on top of them, fit_transform(X, y, cross_fit=True) in Python gives "
+                "honest ones. More rows, fewer maps (-k) or a larger smoothness narrow the gap.",
+            )
+    return None
+
+
+def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> Finding | None:
+    """A simple method that does clearly better on the validation rows."""
+    name = "accuracy" if "accuracy" in metrics else "r2"
+    ours = _score(metrics, name, "validation")
+    others = [
+        (other["scores"][name]["validation"], other["name"])
+        for other in evidence["baselines"]
+        if other["scores"].get(name, {}).get("validation") is not None
+    ]
+    if ours is None or not others:
+        return None
+    best, by = max(others)
+    if best - ours <= _margin(name, ours, evidence["data"]["n_rows"]["validation"]):
+        return None
+    return Finding(
+        "worse-than-a-baseline",
+        f"On the validation rows {by} reaches {_shown(name, best)}, this model "
+        f"{_shown(name, ours)}.",
+        "Train longer (--steps), take the preset default if this was fast, try more maps (-k), or "
+        "use that method: it may fit these data better.",
+    )
+
+
+def _margin(name: str, ours: float, n: int) -> float:
+    """Two standard errors of the score, so that chance is not reported."""
+    if name == "r2":
+        return 0.02
+    return max(0.003, 2 * (max(ours * (1 - ours), 0.0) / max(n, 1)) ** 0.5)
+
+
+def _shown(name: str, value: float) -> str:
+    return f"R² {value:.3f}" if name == "r2" else f"{100 * value:.1f} %"
+
+
+def never_predicted(evidence: dict[str, Any]) -> list[Finding]:
+    """Classes that held-out rows have and no prediction names."""
+    confusions = [
+        np.array(judged["confusion"])
+        for judged in evidence["judged"].values()
+        if "confusion" in judged
+    ]
+    if not confusions:
+        return []
+    counts = np.sum(confusions, axis=0)
+    missed = np.flatnonzero((counts.sum(axis=0) == 0) & (counts.sum(axis=1) > 0))
+    if not len(missed):
+        return []
+    names = [evidence["data"]["class_names"][c] for c in missed[:5]]
+    more = f" and {len(missed) - 5} more" if len(missed) > 5 else ""
+    return [
+        Finding(
+            "never-predicted",
+            f"No held-out row is predicted as {', '.join(names)}{more}, though there are some.",
+            'Weigh the classes evenly (class_weight = "balanced" in a --config file), give more '
+            "rows of them, or merge rare classes.",
+        )
+    ]
+
+
+def poorly_calibrated(metrics: dict[str, Any], evidence: dict[str, Any]) -> Finding | None:
+    """Probabilities that do not mean what they say, beyond what chance does to the bins."""
+    ece = _score(metrics, "ece", "validation")
+    n = evidence["data"]["n_rows"]["validation"]
+    if ece is None or ece <= CALIBRATION + 0.5 * (15 / max(n, 1)) ** 0.5:
+        return None
+    bins = {name: np.array(v) for name, v in evidence["judged"]["validation"]["bins"].items()}
+    too_sure = np.sum(bins["counts"] * (bins["confidence"] - bins["accuracy"])) > 0
+    remedy = "a larger smoothness" if too_sure else "longer training (--steps)"
+    return Finding(
+        "poor-calibration",
+        f"The model is too {'sure' if too_sure else 'unsure'}: confidence and accuracy are "
+        f"{100 * ece:.1f} points apart on the average validation row.",
+        f"Take the classes and not the probabilities at their word, try {remedy}, or calibrate "
+        "with scikit-learn's CalibratedClassifierCV.",
+    )
+
+
+def not_orthonormal(metrics: dict[str, Any]) -> Finding | None:
+    """Coordinates that are orthonormal in training and not on new rows."""
+    scores = metrics.get("gram_error_unbiased") or {}
+    known = [(scores[s], s) for s in ("validation", "test") if scores.get(s) is not None]
+    error, split = max(known, default=(0.0, ""))
+    if (max(error, 0.0) / len(metrics["energies"])) ** 0.5 <= GRAM_PER_MAP:
+        return None
+    return Finding(
+        "not-orthonormal",
+        f"On {split} rows the Gram matrix is {error**0.5:.2f} away from the identity.",
+        "Distances between the coordinates of new rows are distorted. Look for outliers among the "
+        "rows, give more of them, train longer, or raise orthogonality (a --config file).",
+    )
+
+
+def still_improving(metrics: dict[str, Any], history: Sequence[dict[str, float]]) -> Finding | None:
+    """A run whose budget of steps ended while the validation loss was falling."""
+    losses = [row["validation_loss"] for row in history if "validation_loss" in row]
+    if metrics.get("steps_saved") or len(losses) < 8:
+        return None
+    before, last = min(losses[: -(len(losses) // 4)]), min(losses[-(len(losses) // 4) :])
+    if last >= before * (1 - STILL_IMPROVING) or before - last < 0.005:
+        return None
+    return Finding(
+        "still-improving",
+        f"The steps ended while the validation loss was falling ({before:.3g} → {last:.3g} in the "
+        "last quarter).",
+        f"Allow more: --steps {2 * int(metrics['config']['steps_per_component'])}.",
+    )
+
+
+def data_findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> Iterator[Finding]:
+    """What the data themselves may spoil."""
+    facts, n_rows = evidence["facts"], evidence["data"]["n_rows"]
+    held_out = n_rows["validation"] + n_rows["test"]
+    if facts["leaked"] and facts["leaked"] > LEAK * held_out:
+        yield Finding(
+            "leaked-rows",
+            f"{facts['leaked']:,} of {held_out:,} held-out rows have the same inputs as a training "
+            "row: scores may flatter.",
+            "Remove duplicates, or keep related rows together with --group COLUMN.",
+        )
+    elif facts["repeated"] and facts["repeated"] > REPEATED * n_rows["train"]:
+        yield Finding(
+            "repeated-rows",
+            f"{facts['repeated']:,} training rows repeat the inputs of another.",
+            "Remove duplicates if they are slips; rows that belong together want --group COLUMN.",
+            bad=False,
+        )
+    if facts["constant_columns"]:
+        yield Finding(
+            "constant-columns",
+            "Columns with the same value in every training row: "
+            f"{_some(facts['constant_columns'])}.",
+            "They were left out; drop them from the file if that is right.",
+            bad=False,
+        )
+    yield from _class_findings(facts, evidence["data"]["class_names"])
+    if n_rows["test"] < FEW_TEST_ROWS:
+        yield Finding(
+            "few-test-rows",
+            f"There are only {n_rows['test']} test rows: chance moves every score on this page.",
+            "Compare methods by cross-validation in Python, or give more rows.",
+            bad=False,
+        )
+
+
+def _class_findings(facts: dict[str, Any], names: Sequence[str]) -> Iterator[Finding]:
+    if "class_counts" not in facts:
+        return
+    counts = np.array(facts["class_counts"]["train"])
+    rare: list[int] = np.flatnonzero(counts < FEW_ROWS_A_CLASS).tolist()
+    if rare:
+        yield Finding(
+            "few-rows-a-class",
+            f"Fewer than {FEW_ROWS_A_CLASS} training rows: "
+            f"{_some([f'{names[c]} ({counts[c]})' for c in rare])}.",
+            "Give more rows of these classes, or merge them; their scores mean little.",
+        )
+    if counts.max() > IMBALANCED * counts.sum():
+        yield Finding(
+            "imbalanced",
+            f"{100 * counts.max() / counts.sum():.0f} % of the training rows are of one class, "
+            f"{names[int(counts.argmax())]}.",
+            'Look at F1, precision and recall rather than at accuracy; class_weight = "balanced" '
+            "in a --config file weighs classes evenly.",
+            bad=False,
+        )
+
+
+def _some(items: Sequence[str], most: int = 5) -> str:
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more
+
+
+def fewer_maps_suffice(evidence: dict[str, Any]) -> Finding | None:
+    """How many leading maps do as well as all, on the validation rows."""
+    by_maps = evidence["by_maps"]
+    if by_maps is None or by_maps["kept"][-1] < 4:
+        return None
+    scores = np.array(by_maps["scores"]["validation"])
+    enough = by_maps["kept"][int(np.argmax(scores >= scores[-1] - SUFFICIENT))]
+    if enough > by_maps["kept"][-1] / 2:
+        return None
+    return Finding(
+        "fewer-maps-suffice",
+        f"The first {enough} of {by_maps['kept'][-1]} maps hold nearly all that a linear probe "
+        f"can use.",
+        f"-k {enough} makes a smaller model, at much the same score.",
+        bad=False,
+    )

@@ -156,6 +156,7 @@ def test_a_history_keeps_all_stages_and_grows_as_a_table(moons, tmp_path):
 
     history = History(path)
     keywords = {"early_stopping": True, "weight_decay": 0.3, "steps_per_component": 220}
+    keywords |= {"learning_rate": 0.02}
     model = fit(moons, history, count_lines, **keywords)
     stages = list(dict.fromkeys(row["stage"] for row in history.rows))
     assert stages == ["trial 1 of 1", "training"]

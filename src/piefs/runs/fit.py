@@ -69,6 +69,7 @@ def run(
     estimator.check_settings(len(dataset.train), supervised=task != "unsupervised")
     with folder.opened(resume=resume, force=force):
         readout = _fit(estimator, dataset, unlabeled)
+        seconds = checkpoint.seconds
         metrics = {
             "dataset": dataset.name,
             "task": task,
@@ -76,8 +77,8 @@ def run(
             "steps": estimator.n_iter_,
             "steps_saved": estimator.n_iter_budget_ - estimator.n_iter_,
             "warnings": [asdict(finding) for finding in estimator.warnings_],
-            "seconds": checkpoint.seconds,
-            "steps_per_second": estimator.n_iter_ / checkpoint.seconds,
+            "seconds": seconds,
+            "steps_per_second": estimator.n_iter_ / seconds,
             "versions": library_versions(),
             "config": estimator.settings_ | {"seed": estimator.seed_},
         }

@@ -36,7 +36,9 @@ def scaling_of(X: Rows, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
         total += mass
     if not np.isfinite(center).all():
         column = int(np.argmin(np.isfinite(center)))
-        raise InputError(f"column {column} has gaps or infinities; fill or leave out such rows first")
+        raise InputError(
+            f"column {column} has gaps or infinities; fill or leave out such rows first"
+        )
     deviation = np.sqrt(squares)
     tiny = 10 * np.finfo(np.float64).eps * np.abs(center)
     return center, np.where(deviation > tiny, deviation, 1.0)
@@ -58,7 +60,9 @@ def samples_of(
     if unlabeled is None:
         return Samples(x, targets, weight, label_weight)
     if is_lazy(x) or is_lazy(unlabeled):
-        raise InputError("X_unlabeled goes with an X in memory: read both, or put them into one file")
+        raise InputError(
+            "X_unlabeled goes with an X in memory: read both, or put them into one file"
+        )
 
     def followed_by(value: float, given: np.ndarray | None) -> np.ndarray:
         given = np.ones(len(x)) if given is None else given

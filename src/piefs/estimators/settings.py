@@ -33,6 +33,7 @@ COUNTS = (
     "n_components",
     "steps_per_component",
     "batch_size",
+    "shuffle_window",
     "graph_rows",
     "patience",
     "log_every",
@@ -177,6 +178,8 @@ def check(settings: dict[str, Any]) -> None:
         value = settings[name]
         if name in ("n_components", "steps_per_component", "batch_size") and value == "auto":
             continue
+        if name == "shuffle_window" and value in ("auto", None):  # None, once decided: all rows
+            continue
         if not _is_count(value):
             raise InputError(f"{name} must be a whole number of at least 1, not {value!r}")
     for name in POSITIVE:
@@ -247,6 +250,7 @@ def train_config(
         n_components=int(settings["n_components"]),
         steps_per_component=int(settings["steps_per_component"]),
         batch_size=int(settings["batch_size"]),
+        shuffle_window=settings["shuffle_window"],
         learning_rate=float(settings["learning_rate"]),
         weight_decay=decays_for(settings["weight_decay"])[0],
         optimizer=Optimizer(settings["optimizer"], float(settings["warmup"])),

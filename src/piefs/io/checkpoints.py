@@ -23,9 +23,11 @@ from piefs.errors import InputError, PiefsError
 from piefs.io import atomic
 from piefs.io.models import ModelFileError, flatten, unflatten
 from piefs.maps import is_single, stack, unstack
+from piefs.sources import LazyRows
 from piefs.state import TrainState
 
 CHECKPOINT_VERSION = 2
+DIGEST_ROWS = 1000  # of rows that are read when needed: reading all would take as long as a pass
 PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval", "history")
 
 

@@ -12,10 +12,14 @@ from typing import Any
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "xla")
 )
+for library in ("OMP", "OPENBLAS"):  # each worker has a core
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
 if version("jaxlib").startswith("0.10."):  # flags of XLA come and go, and an unknown one is fatal
     os.environ.setdefault(
-        "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
+        "XLA_FLAGS",
+        "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1 "
+        "--xla_cpu_multi_thread_eigen=false",
     )
 
 import jax

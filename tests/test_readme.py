@@ -39,7 +39,7 @@ def test_command_runs(command, tmp_path):
     program, *arguments = shlex.split(command)
     call = [sys.executable, "-c", f"from {program}.cli import main; main()", *arguments]
     if arguments[0] == "fit":  # the budget does not matter here
-        call += ["--steps", "20"]
+        call += ["--steps", "20", "--no-report"]
     done = subprocess.run(call, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert arguments[0] == "data" or list(tmp_path.glob("runs/*/metrics.json"))

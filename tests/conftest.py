@@ -12,8 +12,8 @@ from typing import Any
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "xla")
 )
-for library in ("OMP", "OPENBLAS"):  # each worker has a core
-    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
 if version("jaxlib").startswith("0.10."):  # flags of XLA come and go, and an unknown one is fatal
     os.environ.setdefault(

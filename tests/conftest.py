@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import settings
+from sklearn.datasets import make_moons
 
 from piefs.networks import MLP
 
@@ -44,6 +45,12 @@ def float64() -> Iterator[None]:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def moons() -> tuple[np.ndarray, np.ndarray]:
+    """Rows of two half circles, and their classes."""
+    return make_moons(300, noise=0.1, random_state=0)
 
 
 def _network(rng: np.random.Generator, sizes: tuple[int, ...], activation: str = "relu") -> MLP:

@@ -5,22 +5,14 @@ with one U for all points (global).
 """
 
 import gc
-from dataclasses import dataclass
 from typing import Any
 
 import jax
-import numpy as np
 
+from benchmarks.descent import Descent
 from benchmarks.timing import interleaved
-from piefs.batches import Batch
-from piefs.losses import init_readout
-from piefs.maps import init_map
-from piefs.metrics import init_metric
-from piefs.objective import Objective, Trainable, descend
-from piefs.optimizers import Optimizer
-from piefs.weighting import Dampened
 
-N_FEATURES, BATCH, N_STEPS, N_CLASSES, N_COMPONENTS = 784, 256, 6, 10, 16
+N_FEATURES, BATCH, N_STEPS = 784, 256, 6
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "trotter": {"metric": "trotter"},
@@ -35,57 +27,18 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-@dataclass
-class Steps:
-    """A chunk of batches to step through."""
-
-    options: dict[str, Any]
-
-    def __post_init__(self) -> None:
-        key, rng = jax.random.key(0), np.random.default_rng(0)
-        options = dict(self.options)
-        metric = init_metric(options.pop("metric"), key, N_FEATURES, dtype=np.float32, **options)
-        self.params = Trainable(
-            init_map(key, N_FEATURES, dtype=np.float32),
-            metric,
-            init_readout(N_CLASSES, N_COMPONENTS, dtype=np.float32),
-        )
-        self.opt_state = Optimizer().init(self.params)
-        shape, ones = (N_STEPS, BATCH), np.ones((N_STEPS, BATCH), np.float32)
-        self.chunk = jax.device_put(
-            Batch(
-                rng.standard_normal((*shape, N_FEATURES), dtype=np.float32),
-                np.zeros((*shape, N_COMPONENTS), np.float32),
-                rng.integers(0, N_CLASSES, shape).astype(np.int32),
-                ones,
-                ones,
-            )
-        )
-        self.objective = Objective(Dampened())
-
-    def __call__(self) -> None:
-        """All steps of the chunk."""
-        self.params, self.opt_state, sums = descend(
-            self.params,
-            self.opt_state,
-            self.chunk,
-            k=0,
-            first_step=0,
-            n_steps=N_STEPS,
-            total_steps=3750,
-            learning_rate=1e-3,
-            objective=self.objective,
-            optimizer=Optimizer(),
-        )
-        jax.block_until_ready(sums)
+def steps(options: dict[str, Any]) -> Descent:
+    """The first map's steps with a metric."""
+    rest = {name: value for name, value in options.items() if name != "metric"}
+    return Descent(N_FEATURES, BATCH, options["metric"], N_STEPS, 0, rest)
 
 
 def run() -> dict[str, object]:
     """Milliseconds a step, and the ratio to `trotter`, whose turn comes before every other's."""
     rows = []
-    trotter = Steps(VARIANTS["trotter"])
+    trotter = steps(VARIANTS["trotter"])
     for name, options in VARIANTS.items():
-        other = Steps(options)
+        other = steps(options)
         medians = interleaved({"trotter": trotter, "other": other}, repeats=5)
         leaves = jax.tree.leaves(other.params.metric)
         rows.append(

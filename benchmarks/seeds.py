@@ -14,8 +14,8 @@ CALLS, CALL_STEPS = 20, 250
 PROGRAM = f"""
 import os, sys, time
 os.sched_setaffinity(0, {{int(sys.argv[1])}})
-from benchmarks.steps import Ours
-models = [Ours({D}, {BATCH}, {METRIC!r}, {CALL_STEPS}) for _ in range(int(sys.argv[2]))]
+from benchmarks.descent import Descent
+models = [Descent({D}, {BATCH}, {METRIC!r}, {CALL_STEPS}) for _ in range(int(sys.argv[2]))]
 for model in models:
     model()
 print("ready", flush=True)

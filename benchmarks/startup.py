@@ -16,10 +16,10 @@ IMPORTS = {
 COMPILE = """
 import json, time
 import jax
-from benchmarks.steps import Ours
+from benchmarks.descent import Descent
 found = {{}}
 for d, batch, metric in {shapes}:
-    work = Ours(d, batch, metric, 1)
+    work = Descent(d, batch, metric, 1)
     jax.block_until_ready(work.chunk)
     start = time.perf_counter(); work(); first = time.perf_counter() - start
     start = time.perf_counter(); work(); again = time.perf_counter() - start

@@ -12,10 +12,14 @@ from typing import Any
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "xla")
 )
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
 if version("jaxlib").startswith("0.10."):  # flags of XLA come and go, and an unknown one is fatal
     os.environ.setdefault(
-        "XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1"
+        "XLA_FLAGS",
+        "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1 "
+        "--xla_cpu_multi_thread_eigen=false",
     )
 
 import jax
@@ -23,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import settings
+from sklearn.datasets import make_moons
 
 from piefs.networks import MLP
 
@@ -40,6 +45,12 @@ def float64() -> Iterator[None]:
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)
+
+
+@pytest.fixture(scope="module")
+def moons() -> tuple[np.ndarray, np.ndarray]:
+    """Rows of two half circles, and their classes."""
+    return make_moons(300, noise=0.1, random_state=0)
 
 
 def _network(rng: np.random.Generator, sizes: tuple[int, ...], activation: str = "relu") -> MLP:

@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 from rich.console import Console
-from sklearn.datasets import make_moons
 from sklearn.model_selection import cross_val_score
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
@@ -27,22 +26,7 @@ from piefs.callbacks.progress import Pace, in_words
 from piefs.config import TrainConfig
 from piefs.errors import InputError
 from piefs.estimators.budget import lowest_mean
-
-SMALL = {
-    "n_components": 3,
-    "steps_per_component": 60,
-    "batch_size": 64,
-    "hidden": (16, 16),
-    "metric_hidden": (8,),
-    "early_stopping": False,
-    "random_state": 0,
-    "log_every": 20,
-}
-
-
-@pytest.fixture(scope="module")
-def moons():
-    return make_moons(300, noise=0.1, random_state=0)
+from toys import SMALL
 
 
 def fit(moons, *callbacks, **keywords):

@@ -29,13 +29,13 @@ def finish(folder):
     return (folder / "model" / "weights.safetensors").read_bytes()
 
 
-def test_four_kills_at_random_moments_do_not_change_a_byte(tmp_path):
+def test_three_kills_at_random_moments_do_not_change_a_byte(tmp_path):
     begun = time.monotonic()
     undisturbed = finish(tmp_path / "whole")
     seconds = time.monotonic() - begun
     moments = random.Random(0)
     n_kills, n_runs = 0, 0
-    while n_kills < 4:
+    while n_kills < 3:
         assert n_runs < 16, "runs end before they can be killed"
         folder = tmp_path / f"killed{n_runs}"
         process, begun = start(folder), time.monotonic()

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes, make_moons
+from sklearn.datasets import load_breast_cancer, load_diabetes
 
+import toys
 from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.batches import Samples
@@ -17,21 +18,7 @@ from piefs.estimators.measures import loss_by_chance
 from piefs.state import initial_state
 from piefs.train import train
 
-SMALL = {
-    "n_components": 3,
-    "steps_per_component": 60,
-    "batch_size": 64,
-    "hidden": (16, 16),
-    "metric_hidden": (8,),
-    "early_stopping": False,
-    "random_state": 0,
-    "log_every": 5,
-}
-
-
-@pytest.fixture(scope="module")
-def moons():
-    return make_moons(300, noise=0.1, random_state=0)
+SMALL = toys.SMALL | {"log_every": 5}
 
 
 def rows(n=20, **columns):

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import make_blobs, make_moons
+from sklearn.datasets import make_blobs
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
@@ -20,22 +20,7 @@ import piefs
 from piefs import LossWeights, PIEFSClassifier, PIEFSTransformer
 from piefs.errors import InputError
 from piefs.metrics import Off
-
-SMALL = {
-    "n_components": 3,
-    "steps_per_component": 60,
-    "batch_size": 64,
-    "hidden": (16, 16),
-    "metric_hidden": (8,),
-    "early_stopping": False,
-    "random_state": 0,
-    "log_every": 20,
-}
-
-
-@pytest.fixture(scope="module")
-def moons():
-    return make_moons(300, noise=0.1, random_state=0)
+from toys import SMALL
 
 
 @pytest.fixture(scope="module")

@@ -136,9 +136,8 @@ def _held_out(
     if validation is None:
         return None
     columns = Columns(validation.samples.x, config.n_components, state.frozen)
-    if isinstance(
-        objective, Objective
-    ):  # all validation rows at once: their own Gram matrix counts
+    if isinstance(objective, Objective):
+        # All validation rows count at once, so it is their own Gram matrix that is meant.
         objective = Objective(objective.weighting, objective.readout_loss, objective.anisotropy)
     needs_losses = config.patience is not None and config.schedule == "sequential"
     return HeldOut(validation, columns, objective, needs_losses)

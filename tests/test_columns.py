@@ -113,10 +113,10 @@ def test_energy_of_a_table_ignores_a_block_without_weight(rng, maps):
 def test_log_scale_range_spans_all_rows_and_no_padding(rng, network):
     metric, x = Diag(network(rng, (D, 4, D))), rng.normal(size=(11, D)) + 3
     log_scales = np.asarray(jax.jit(lambda metric, x: metric.log_scales(x))(metric, x))
-    low, high = log_scale_range(metric, x)
+    low, high = log_scale_range(metric, Samples(x))
     assert low == pytest.approx(log_scales.min(), rel=1e-9)
     assert high == pytest.approx(log_scales.max(), rel=1e-9)
-    assert log_scale_range(Off(), x) == (0, 0)
+    assert log_scale_range(Off(), Samples(x)) == (0, 0)
 
 
 def test_frozen_gram_error_is_that_of_the_frozen_columns_over_all_rows(rng, network):

@@ -13,7 +13,7 @@ from sklearn.metrics import log_loss
 
 from piefs import losses
 from piefs.gradients import DenseField, FactoredField
-from piefs.losses import Readout, active_identity, init_readout
+from piefs.losses import Readout, active_identity, anisotropy, init_readout
 from piefs.maps import ScalarMap
 from piefs.metrics import Diag, Off, RotatedDiag
 from piefs.networks import MLP
@@ -323,3 +323,11 @@ def test_readout_columns_of_inactive_coordinates_get_no_gradient(rng):
     assert np.all(gradient.weights[:, :2] != 0)
     moved = eqx.tree_at(lambda r: r.weights, readout, readout.weights.at[:, 2:].add(1.0))
     np.testing.assert_array_equal(moved(phi), readout(phi))
+
+
+def test_anisotropy_is_the_weighted_mean_square_of_the_log_scales(rng):
+    log_scales, weight = rng.normal(size=(4, 3)), np.array([1.0, 2.0, 0.0, 3.0])
+    squares = [sum(s**2 for s in row) / 3 for row in log_scales]
+    assert float(anisotropy(jnp.asarray(log_scales))) == pytest.approx(sum(squares) / 4)
+    naive = sum(w * s for w, s in zip(weight, squares, strict=True)) / 6
+    assert float(anisotropy(jnp.asarray(log_scales), jnp.asarray(weight))) == pytest.approx(naive)

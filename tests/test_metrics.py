@@ -16,7 +16,6 @@ from piefs.metrics import (
     Metric,
     Off,
     RotatedDiag,
-    anisotropy,
     init_metric,
 )
 from piefs.networks import MLP
@@ -242,10 +241,3 @@ def test_metric_without_its_methods_cannot_be_made():
 
     with pytest.raises(TypeError, match="log_scales"):
         Halfway()
-
-
-def test_anisotropy_is_the_mean_square_of_the_log_scales(rng):
-    log_scales = rng.normal(size=(4, 3))
-    naive = sum(sum(s**2 for s in row) / 3 for row in log_scales) / 4
-    assert float(anisotropy(jnp.asarray(log_scales))) == pytest.approx(naive)
-    assert float(anisotropy(jnp.zeros((4, 3)))) == 0

@@ -18,6 +18,7 @@ import jax
 import numpy as np
 from jax import Array
 
+from piefs.devices import ONE, Devices
 from piefs.sources import Rows
 
 CHUNK_BYTES = 13 * 10**6  # two chunks, in use and in preparation, share a cache of 32 MB
@@ -30,13 +31,15 @@ class Samples:
     """Training rows on the host: inputs, targets and two kinds of weights.
 
     `weight` is the density of p at a row and enters the Gram matrix and the energy; `label_weight`
-    counts in the readout's loss (zero for a row without label). Both default to ones.
+    counts in the readout's loss (zero for a row without label). Both default to ones. `devices` are
+    those that share each batch of them.
     """
 
     x: Rows
     target: np.ndarray | None = None
     weight: np.ndarray | None = None
     label_weight: np.ndarray | None = None
+    devices: Devices = ONE
 
     def __len__(self) -> int:
         return len(self.x)
@@ -44,7 +47,8 @@ class Samples:
     def take(self, rows: np.ndarray) -> Samples:
         """Some of the rows."""
         others = (self.target, self.weight, self.label_weight)
-        return Samples(self.x[rows], *(None if part is None else part[rows] for part in others))
+        taken = (None if part is None else part[rows] for part in others)
+        return Samples(self.x[rows], *taken, devices=self.devices)
 
     @cached_property
     def targets(self) -> np.ndarray:
@@ -143,12 +147,19 @@ def _windows(
 
 
 def gather(samples: Samples, frozen: np.ndarray, rows: np.ndarray, shape: tuple[int, int]) -> Batch:
-    """The given rows as a chunk of `shape` = (steps, batch), on the device."""
+    """The given rows as a chunk of `shape` = (steps, batch), on the devices that share it."""
     arrays = (samples.x, frozen, samples.targets, samples.weights, samples.label_weights)
-    taken = (_taken(a, rows).reshape(*shape, *a.shape[1:]) for a in arrays)
+    places = samples.devices.places(shape[1])
+    is_padding = places < 0
+    shape = (shape[0], len(places))
+    rows = rows.reshape(shape[0], -1)[:, places].ravel()
+    taken = [_taken(a, rows).reshape(*shape, *a.shape[1:]) for a in arrays]
+    if is_padding.any():
+        for weight in taken[3:]:
+            weight[:, is_padding] = 0
     # Precision is a setting of the calling thread, and chunks are prepared in another one.
     with jax.enable_x64(samples.x.dtype == np.float64):
-        return Batch(*(jax.device_put(a) for a in taken))
+        return Batch(*(samples.devices.put(a) for a in taken))
 
 
 def _taken(array: Rows, rows: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from piefs.batches import Samples
+from piefs.devices import ONE, Devices
 from piefs.gradients import dot
 from piefs.maps import ScalarMap, coordinates, is_single, n_maps
 from piefs.metrics import Metric
@@ -23,8 +24,24 @@ GRAM_ROWS = 2**18
 FORM_ELEMENTS = 2**23  # of the gradients of all maps that are in memory at a time
 
 
-def blockwise(function: Callable[[np.ndarray], ArrayLike], x: Rows) -> np.ndarray:
-    """`function`, rows to rows, over all rows of x in blocks of one shape (the last is padded)."""
+def blockwise(
+    function: Callable[[np.ndarray], ArrayLike], x: Rows, devices: Devices = ONE
+) -> np.ndarray:
+    """`function`, rows to rows, over all rows of x in blocks of one shape (the last is padded).
+
+    Processes that share the devices share the work, too.
+    """
+    if devices.n_processes == 1:
+        return _blockwise(function, x)
+    values = None
+    for rows, found in devices.rows_shared_out(lambda rows: _blockwise(function, x[rows]), len(x)):
+        if values is None:
+            values = scratch((len(x), *found.shape[1:]), found.dtype)
+        values[rows] = found
+    return _blockwise(function, x) if values is None else values
+
+
+def _blockwise(function: Callable[[np.ndarray], ArrayLike], x: Rows) -> np.ndarray:
     if not len(x):
         return np.asarray(function(np.zeros((1, *x.shape[1:]), x.dtype)))[:0]
     values, start = None, 0
@@ -37,10 +54,15 @@ def blockwise(function: Callable[[np.ndarray], ArrayLike], x: Rows) -> np.ndarra
     return values  # type: ignore[return-value]
 
 
-def _blocks(x: Rows, most: int = BLOCK_ROWS) -> Iterator[tuple[np.ndarray, int]]:
-    """Blocks of x with their true number of rows. Small tables use the next power of two."""
+def _blocks(
+    x: Rows, most: int = BLOCK_ROWS, devices: Devices = ONE
+) -> Iterator[tuple[np.ndarray, int]]:
+    """Blocks of x with their true number of rows; of several processes, each has its share.
+
+    Small tables use the next power of two.
+    """
     size = min(BLOCK_ROWS, most, 1 << max(0, len(x) - 1).bit_length())
-    for start in range(0, len(x), size):
+    for start in devices.share_of(range(0, len(x), size)):
         block = x[start : start + size]
         n = len(block)
         if n < size:
@@ -75,40 +97,48 @@ def _weighted_forms(maps: ScalarMap, metric: Metric, x: Array, weight: Array) ->
     return flat @ flat.T
 
 
-def coordinates_of(maps: ScalarMap, x: Rows, mixing: np.ndarray | None = None) -> np.ndarray:
+def coordinates_of(
+    maps: ScalarMap, x: Rows, mixing: np.ndarray | None = None, devices: Devices = ONE
+) -> np.ndarray:
     """Φ(x), shape (n, K), of a stack of maps, mixed if so asked, for any number of rows."""
     maps = jax.device_put(maps)  # once, not with every block
     if mixing is None:
-        return blockwise(lambda block: _all_maps(maps, block), x)
+        return blockwise(lambda block: _all_maps(maps, block), x, devices)
     mixing = jax.device_put(mixing)
-    return blockwise(lambda block: _mixed_maps(maps, mixing, block), x)
+    return blockwise(lambda block: _mixed_maps(maps, mixing, block), x, devices)
 
 
 def dirichlet_matrix(maps: ScalarMap, metric: Metric, samples: Samples) -> np.ndarray:
     """⟨φ_j, φ_k⟩_mde over all samples, shape (K, K), in double precision."""
     size = max(1, FORM_ELEMENTS // (n_maps(maps) * samples.x.shape[1]))
     total = np.zeros((n_maps(maps), n_maps(maps)))
-    for (x, _), (w, _) in zip(
-        _blocks(samples.x, size), _blocks(samples.weights, size), strict=True
-    ):
+    for x, w in _weighted_blocks(samples, size):
         total += np.asarray(_weighted_forms(maps, metric, x, w), dtype=np.float64)
-    return total / samples.weights.sum(dtype=float)
+    return samples.devices.total(total) / samples.weights.sum(dtype=float)
 
 
 def energy_of(phi: ScalarMap, metric: Metric, samples: Samples) -> float:
     """⟨φ, φ⟩_mde over all samples."""
-    blocks = zip(_blocks(samples.x), _blocks(samples.weights), strict=True)
-    parts = [_weighted_energy(phi, metric, x, w) for (x, _), (w, _) in blocks]
-    return float(np.sum(parts, dtype=float) / samples.weights.sum(dtype=float))
+    parts = [_weighted_energy(phi, metric, x, w) for x, w in _weighted_blocks(samples)]
+    total = samples.devices.total(np.sum(parts, dtype=float))
+    return float(total / samples.weights.sum(dtype=float))
 
 
-def log_scale_range(metric: Metric, x: Rows) -> tuple[float, float]:
+def _weighted_blocks(samples: Samples, most: int = BLOCK_ROWS) -> Iterator[tuple]:
+    """Blocks of rows and their weights, zero for padding."""
+    rows, weights = (_blocks(a, most, samples.devices) for a in (samples.x, samples.weights))
+    for (x, _), (w, _) in zip(rows, weights, strict=True):
+        yield x, w
+
+
+def log_scale_range(metric: Metric, samples: Samples) -> tuple[float, float]:
     """The least and greatest log λ_i(x) over all rows: how anisotropic the metric has become."""
-    ranges = []
-    for block, n in _blocks(x):
+    ranges = [(np.inf, -np.inf)]
+    for block, n in _blocks(samples.x, devices=samples.devices):
         log_scales = np.asarray(_log_scales(metric, block))[:n]
         ranges.append((log_scales.min(), log_scales.max()))
-    low, high = np.array(ranges).T
+    low, high = np.array(ranges, float).T
+    low, high = samples.devices.gathered([low.min(), high.max()]).T
     return float(low.min()), float(high.max())
 
 
@@ -118,8 +148,14 @@ class Columns:
     Before the first map is frozen they take no memory; when they are many, they live in a file.
     """
 
-    def __init__(self, x: Rows, n_components: int, frozen: Iterable[ScalarMap] = ()) -> None:
-        self.x = x
+    def __init__(
+        self,
+        x: Rows,
+        n_components: int,
+        frozen: Iterable[ScalarMap] = (),
+        devices: Devices = ONE,
+    ) -> None:
+        self.x, self.devices = x, devices
         self.values = np.broadcast_to(np.zeros((), x.dtype), (len(x), n_components))
         self.n_frozen = 0
         for phi in frozen:
@@ -139,7 +175,7 @@ class Columns:
 
     def _put(self, phi: ScalarMap, values: np.ndarray) -> int:
         """Write the values of φ, or of the maps of a stack, to the next places; how many."""
-        active = _columns_of(phi, self.x)
+        active = _columns_of(phi, self.x, self.devices)
         values[:, self.n_frozen : self.n_frozen + active.shape[1]] = active
         return active.shape[1]
 
@@ -147,20 +183,20 @@ class Columns:
         """‖C − I‖²_F of the frozen columns over all rows, in double precision."""
         if not self.n_frozen:
             return 0.0
-        c = weighted_gram(self.values[:, : self.n_frozen], weights)
+        c = weighted_gram(self.values[:, : self.n_frozen], weights, self.devices)
         return float(np.sum((c - np.eye(self.n_frozen)) ** 2))
 
 
-def weighted_gram(phi: Rows, weights: np.ndarray) -> np.ndarray:
+def weighted_gram(phi: Rows, weights: np.ndarray, devices: Devices = ONE) -> np.ndarray:
     """Σ w φφᵀ / Σ w, shape (K, K), in double precision."""
     total = np.zeros((phi.shape[1], phi.shape[1]))
-    for start in range(0, len(phi), GRAM_ROWS):
+    for start in devices.share_of(range(0, len(phi), GRAM_ROWS)):
         block = phi[start : start + GRAM_ROWS].astype(np.float64)
         total += (block * weights[start : start + GRAM_ROWS, None]).T @ block
-    return total / weights.sum(dtype=float)
+    return devices.total(total) / weights.sum(dtype=float)
 
 
-def _columns_of(phi: ScalarMap, x: Rows) -> np.ndarray:
+def _columns_of(phi: ScalarMap, x: Rows, devices: Devices) -> np.ndarray:
     if is_single(phi):
-        return blockwise(lambda block: _one_map(phi, block), x)[:, None]
-    return coordinates_of(phi, x)
+        return blockwise(lambda block: _one_map(phi, block), x, devices)[:, None]
+    return coordinates_of(phi, x, devices=devices)

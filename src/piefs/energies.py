@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from piefs.devices import of_one_device, over_devices
 from piefs.gradients import FactoredField, dot
 from piefs.losses import modified_dirichlet_energy, total_weight
 from piefs.metrics import Metric
@@ -59,17 +60,18 @@ def _forward(
         return jax.tree.map(jnp.add, total, (value, d_metric, d_frame)), d_u
 
     blocks = jax.tree.map(lambda a: a.reshape(-1, rows, *a.shape[1:]), (x, f.u, weight))
-    zeros = jax.tree.map(jnp.zeros_like, (weight[0], metric, f.frame))
+    zeros = of_one_device(jax.tree.map(jnp.zeros_like, (weight[0], metric, f.frame)))
     (total, d_metric, d_frame), d_u = jax.lax.scan(block, zeros, blocks)
     scale = 1 / total_weight(weight)
     derivatives = (d_metric, FactoredField(d_u.reshape(f.u.shape), d_frame))
-    return scale * total, (scale, derivatives, x, weight)
+    return scale * over_devices(total), (scale, derivatives, x, weight)
 
 
 def _backward(rows: int, saved: tuple, sensitivity: Array) -> tuple:
     scale, derivatives, x, weight = saved
     d_metric, d_field = jax.tree.map(lambda a: sensitivity * scale * a, derivatives)
-    return d_metric, jnp.zeros_like(x), d_field, jnp.zeros_like(weight)
+    no_change = of_one_device((jnp.zeros_like(x), jnp.zeros_like(weight)))
+    return d_metric, no_change[0], d_field, no_change[1]
 
 
 _in_blocks.defvjp(_forward, _backward)

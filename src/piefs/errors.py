@@ -17,6 +17,10 @@ class DamagedDataError(InputError):
     """A data set's file was found, but its content is not what it should be."""
 
 
+class LostProcessError(PiefsError, RuntimeError):
+    """Another process of a run over several has ended, and this one cannot go on alone."""
+
+
 class TrainingWarning(UserWarning):
     """A run has gone wrong in a way that leaves a model, if not a good one."""
 

@@ -19,6 +19,7 @@ from piefs.energies import training_energy
 from piefs.gradients import FactoredField
 from piefs.losses import (
     Readout,
+    anisotropy,
     cross_entropy,
     expectation,
     gram,
@@ -26,7 +27,6 @@ from piefs.losses import (
     init_readout,
     split_gram_error,
 )
-from piefs.metrics import anisotropy
 from piefs.objective import ReadoutLoss, StepRecord, Trainable
 
 
@@ -54,7 +54,7 @@ class JointObjective(eqx.Module):
         class_, readout_loss = self._readout_losses(params.readout, phi, batch)
         loss = self.orthogonality * orth + readout_loss + self.smoothness * mde
         if self.anisotropy:
-            loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x))
+            loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x), batch.weight)
         weights = (self.orthogonality, float(self.readout_loss is not None), self.smoothness)
         return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
 
@@ -95,7 +95,7 @@ class SpectralObjective(eqx.Module):
         distance = expectation(jnp.sum((phi - batch.target) ** 2, axis=1), batch.weight)
         loss = distance + self.smoothness * mde
         if self.anisotropy:
-            loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x))
+            loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x), batch.weight)
         orth = split_gram_error(phi, batch.weight)
         weights = (jnp.asarray(w, loss.dtype) for w in (0.0, 1.0, self.smoothness))
         return loss, StepRecord(orth, distance, mde, *weights)

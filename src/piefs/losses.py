@@ -1,7 +1,8 @@
 """The three losses of the paper (Sec. 2.1): Gram orthogonality, Dirichlet energy, readout.
 
 Every expectation under p is a weighted batch average: `weight` has shape (n,) and need not be
-normalised; None means equal weights. Labels such as eq:loss_orth are those of the paper's source.
+normalised; None means equal weights. Where a batch is spread over devices, sums over its rows are
+sums over all of them. Labels such as eq:loss_orth are those of the paper's source.
 """
 
 from typing import Any
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from piefs.devices import mean_over_devices, over_devices
 from piefs.gradients import GradientField, dot
 from piefs.metrics import Metric
 
@@ -18,13 +20,13 @@ from piefs.metrics import Metric
 def expectation(values: Array, weight: Array | None = None) -> Array:
     """E_p[f] ≈ Σ w_i f(x_i) / Σ w_i over the first axis."""
     if weight is None:
-        return jnp.mean(values, axis=0)
-    return jnp.tensordot(weight, values, axes=1) / total_weight(weight)
+        return mean_over_devices(jnp.mean(values, axis=0))
+    return over_devices(jnp.tensordot(weight, values, axes=1)) / total_weight(weight)
 
 
 def total_weight(weight: Array) -> Array:
     """Σ w_i, kept off zero: a batch of rows that do not count costs nothing."""
-    return jnp.maximum(jnp.sum(weight), jnp.finfo(jnp.float32).tiny)
+    return jnp.maximum(over_devices(jnp.sum(weight)), jnp.finfo(jnp.float32).tiny)
 
 
 # --- orthogonality -----------------------------------------------------------------------------
@@ -33,8 +35,8 @@ def total_weight(weight: Array) -> Array:
 def gram(phi: Array, weight: Array | None = None) -> Array:
     """Ĉ = (1/B) ΦᵀΦ, the batch estimate of E_p[φφᵀ] (remark:batch_gram): (n, K) → (K, K)."""
     if weight is None:
-        return phi.T @ phi / phi.shape[0]
-    return phi.T @ (weight[:, None] * phi) / total_weight(weight)
+        return mean_over_devices(phi.T @ phi / phi.shape[0])
+    return over_devices(phi.T @ (weight[:, None] * phi)) / total_weight(weight)
 
 
 def active_identity(n_components: int, k: int | Array) -> Array:
@@ -113,6 +115,11 @@ def modified_dirichlet_energy(
     """⟨f, f⟩_mde = ∫ ‖A∇f‖² p dx (eq:dirichlet_energy), the loss L_mde."""
     transformed = metric.apply(x, f)
     return dirichlet_form(transformed, transformed, weight)
+
+
+def anisotropy(log_scales: Array, weight: Array | None = None) -> Array:
+    """E[mean_i (log λ_i)²], the penalty of App. C, from log λ of shape (n, d)."""
+    return expectation(jnp.mean(log_scales**2, axis=-1), weight)
 
 
 # --- readout -----------------------------------------------------------------------------------

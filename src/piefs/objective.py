@@ -12,13 +12,15 @@ import jax
 import jax.numpy as jnp
 import optax
 from jax import Array
+from jax.sharding import Mesh, PartitionSpec
 from jax.typing import ArrayLike
 
 from piefs.batches import Batch
+from piefs.devices import ROWS, of_one_device, summed_gradients
 from piefs.energies import training_energy
-from piefs.losses import Readout, cross_entropy, gram, gram_error, split_row_error
+from piefs.losses import Readout, anisotropy, cross_entropy, gram, gram_error, split_row_error
 from piefs.maps import ScalarMap
-from piefs.metrics import Metric, anisotropy
+from piefs.metrics import Metric
 from piefs.optimizers import Optimizer
 from piefs.weighting import Weighting
 
@@ -86,7 +88,7 @@ class Objective(eqx.Module):
         weights = jax.lax.stop_gradient(self.weighting(jnp.maximum(orth, 0), class_))
         loss = weights.orth * orth + weights.class_ * class_ + weights.mde * mde
         if self.anisotropy:
-            loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x))
+            loss += self.anisotropy * anisotropy(params.metric.log_scales(batch.x), batch.weight)
         return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
 
     def _gram_error(self, phi: Array, weight: Array, k: Array, frozen_error: ArrayLike) -> Array:
@@ -95,7 +97,7 @@ class Objective(eqx.Module):
         return gram_error(gram(phi, weight), k + 1)
 
 
-@partial(jax.jit, static_argnames="optimizer", donate_argnums=(0, 1))
+@partial(jax.jit, static_argnames=("optimizer", "mesh"), donate_argnums=(0, 1))
 def descend(
     params: Trainable,
     opt_state: optax.OptState,
@@ -110,23 +112,38 @@ def descend(
     frozen_error: ArrayLike = 0.0,
     objective: Loss,
     optimizer: Optimizer,
+    mesh: Mesh | None = None,
 ) -> tuple[Trainable, optax.OptState, StepRecord]:
     """`n_steps` steps on the batches of a chunk, and the sums of their records.
 
     The rate follows the optimiser's schedule over the `total_steps` of a map. Numbers are traced:
-    one compilation serves every map, every budget and every decay.
+    one compilation serves every map, every budget and every decay. With a `mesh` of devices the
+    rows of the chunk are spread over them, and all else is the same on each.
     """
 
-    def step(i: Array, carry: tuple) -> tuple:
-        params, opt_state, sums = carry
-        batch = jax.tree.map(lambda a: a[i], chunk)
-        grads, record = jax.grad(objective, has_aux=True)(params, batch, k, frozen_error)
-        rate = optimizer.rate(learning_rate, first_step + i, total_steps)
-        params, opt_state = optimizer.update(params, grads, opt_state, rate, weight_decay)
-        return params, opt_state, jax.tree.map(jnp.add, sums, record)
+    def steps(chunk: Batch, params: Trainable, opt_state: optax.OptState, given: tuple) -> tuple:
+        k, first_step, n_steps, total_steps, learning_rate, weight_decay, frozen_error, loss = given
 
-    zeros = StepRecord(*(jnp.zeros((), chunk.x.dtype) for _ in StepRecord._fields))
-    return jax.lax.fori_loop(0, n_steps, step, (params, opt_state, zeros))
+        def step(i: Array, carry: tuple) -> tuple:
+            params, opt_state, sums = carry
+            batch = jax.tree.map(lambda a: a[i], chunk)
+            gradient = jax.grad(loss, has_aux=True)
+            grads, record = gradient(of_one_device(params), batch, k, frozen_error)
+            rate = optimizer.rate(learning_rate, first_step + i, total_steps)
+            grads = summed_gradients(grads)
+            params, opt_state = optimizer.update(params, grads, opt_state, rate, weight_decay)
+            return params, opt_state, jax.tree.map(jnp.add, sums, record)
+
+        zeros = StepRecord(*(jnp.zeros((), chunk.x.dtype) for _ in StepRecord._fields))
+        return jax.lax.fori_loop(0, n_steps, step, (params, opt_state, zeros))
+
+    if mesh is not None:
+        steps = jax.shard_map(
+            steps, mesh=mesh, in_specs=(PartitionSpec(None, ROWS), *[PartitionSpec()] * 3),
+            out_specs=PartitionSpec(),
+        )
+    numbers = (k, first_step, n_steps, total_steps, learning_rate, weight_decay, frozen_error)
+    return steps(chunk, params, opt_state, (*numbers, objective))
 
 
 @jax.jit

@@ -149,7 +149,7 @@ def with_turn_over(
     if k < config.n_components:
         fresh = initial_maps(config, k, samples, warm_start)
         params = Trainable(fresh, metric, state.params.readout)
-    log_scales = (log_scale_range(metric, samples.x),) * len(maps)
+    log_scales = (log_scale_range(metric, samples),) * len(maps)
     return replace(
         state,
         k=k,

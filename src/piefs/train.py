@@ -17,6 +17,7 @@ from math import isfinite
 from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns
 from piefs.config import SCHEDULES, TrainConfig
+from piefs.devices import telling_of_loss
 from piefs.errors import DivergedError
 from piefs.following import follow_maps, passes_mark
 from piefs.history import HeldOut, Validation
@@ -38,6 +39,7 @@ Callback = Callable[[TrainState], object]
 """Sees the state between chunks; what returns True asks for the run to end (see `callbacks`)."""
 
 
+@telling_of_loss()
 def train(
     samples: Samples,
     config: TrainConfig,
@@ -60,7 +62,8 @@ def train(
     objective = _objective(config, readout_loss, len(samples))
     state = state or initial_state(samples, config, n_outputs, warm_start)
     state, beginning = own_copy(state), state
-    cache = Columns(samples.x, config.n_components, state.frozen)
+    devices = samples.devices
+    cache = Columns(samples.x, config.n_components, state.frozen, devices)
     held_out = _held_out(validation, config, objective, state)
     is_asked_to_end, last_good = False, beginning
 
@@ -68,11 +71,10 @@ def train(
         frozen_error = cache.frozen_gram_error(samples.weights)
         feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
         for chunk, first_step, n_steps in prefetched(feed):  # 2: until the budget is exhausted do
-            if is_asked_to_end or has_converged(state, config):
+            if devices.any(is_asked_to_end or has_converged(state, config)):
                 break
-            params, opt_state, sums = descend(  # 4, 5, 6: see `Objective`
-                state.params,
-                state.opt_state,
+            descended = descend(  # 4, 5, 6: see `Objective`
+                *devices.everywhere((state.params, state.opt_state)),
                 chunk,
                 k=k,
                 first_step=first_step,
@@ -83,7 +85,9 @@ def train(
                 frozen_error=frozen_error,
                 objective=objective,
                 optimizer=config.optimizer,
+                mesh=devices.mesh,
             )
+            params, opt_state, sums = devices.here(descended)
             state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
             state = _with_metric_refreshed(state, config, samples, n_steps)
             state = with_steps_counted(state, config, sums, n_steps, held_out)
@@ -94,7 +98,8 @@ def train(
             for columns in (cache, *([held_out.columns] if held_out else [])):
                 columns.append(state.params.phi)
         state = with_turn_over(state, config, samples, warm_start)
-        if _any_asks_to_end(callbacks, state) or is_asked_to_end:
+        is_asked_to_end |= _any_asks_to_end(callbacks, state)
+        if devices.any(is_asked_to_end):
             break
     return state
 

@@ -21,6 +21,7 @@ from piefs.batches import Samples
 from piefs.callbacks.progress import ProgressPrinter
 from piefs.callbacks.stages import Stage, announce, dismiss
 from piefs.columns import coordinates_of, dirichlet_matrix, weighted_gram
+from piefs.devices import devices_of
 from piefs.diagnosis import Evidence, findings
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.beginnings import distilled_maps, graph_samples
@@ -112,6 +113,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         callbacks: Sequence[Callback] | None = None,
         log_every: int | None = None,
         dtype: str | None = None,
+        devices: int | Literal["all"] | None = None,
     ) -> None:
         self.n_components = n_components
         self.preset = preset
@@ -153,6 +155,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.callbacks = callbacks
         self.log_every = log_every
         self.dtype = dtype
+        self.devices = devices
 
     def __sklearn_tags__(self) -> Any:
         """The keyword `dtype` decides the precision of the coordinates, not that of the input."""
@@ -188,6 +191,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         Targets are class indices, or standardised numbers of shape (n, n_outputs); `y` is what
         they were made of.
         """
+        devices = devices_of(self.devices)
         self.seed_ = self._seed()
         settings = self._settings_for(X, targets, validation_data)
         in_turn = settings["schedule"] == "sequential"
@@ -203,9 +207,10 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
                 X, targets, weight = X[kept], _at(targets, kept), _at(weight, kept)
             self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
             if self.standardize:
-                self.center_, self.scale_ = scaling_of(X, weight)
+                self.center_, self.scale_ = scaling_of(X, weight, devices)
             unlabeled = None if X_unlabeled is None else self._rows(X_unlabeled)
             samples = samples_of(self._standardized(X), targets, weight, class_weight, unlabeled)
+            samples = replace(samples, devices=devices)
             decays = decays_for(settings["weight_decay"])
             settings["weight_decay"] = decays[0]
             if settings["n_components"] == "auto":
@@ -392,8 +397,11 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self._keep_number_of_maps(final.k)
         scaling = self.center_, self.scale_
         self.model_, mixing = finished_model(final, samples, scaling, whiten=whiten)
-        self.coordinates_ = coordinates_of(self.model_.maps, samples.x, self.model_.mixing)
-        self.gram_ = weighted_gram(self.coordinates_, samples.weights)
+        devices = samples.devices
+        self.coordinates_ = coordinates_of(
+            self.model_.maps, samples.x, self.model_.mixing, devices
+        )
+        self.gram_ = weighted_gram(self.coordinates_, samples.weights, devices)
         self.gram_error_ = float(np.sum((self.gram_ - np.eye(final.k)) ** 2))
         raw_form = dirichlet_matrix(final.maps, final.params.metric, samples)
         self.dirichlet_ = mixing @ raw_form @ mixing.T

@@ -31,8 +31,8 @@ def finished_model(
     dtype, n = samples.x.dtype, n_maps(state.maps)
     mixing = unmixing = np.eye(n)
     if whiten:
-        raw = coordinates_of(state.maps, samples.x)
-        mixing, unmixing = whitening(weighted_gram(raw, samples.weights))
+        raw = coordinates_of(state.maps, samples.x, devices=samples.devices)
+        mixing, unmixing = whitening(weighted_gram(raw, samples.weights, samples.devices))
     readout = jax.tree.map(np.asarray, state.readout)
     model = Model(
         jnp.asarray(scaling[0], dtype),

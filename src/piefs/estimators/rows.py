@@ -2,38 +2,61 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils.class_weight import compute_sample_weight
 
 from piefs.batches import Samples
+from piefs.devices import ONE, Devices
 from piefs.errors import InputError
 from piefs.sources import Rows, is_lazy
 
 SCALING_ROWS = 2**16
 
 
-def scaling_of(X: Rows, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+class Moments(NamedTuple):
+    """The total weight of some rows, and mean and mean square deviation of each column."""
+
+    mass: float
+    mean: np.ndarray
+    spread: np.ndarray
+
+    def with_more(self, other: Moments) -> Moments:
+        """The moments of these rows and others; deviations are moved to the common mean."""
+        if other.mass == 0 or self.mass == 0:
+            return self if other.mass == 0 else other
+        mass = self.mass + other.mass
+        share, move = other.mass / mass, other.mean - self.mean
+        spread = (1 - share) * (self.spread + share * move**2) + share * other.spread
+        return Moments(mass, self.mean + share * move, spread)
+
+
+def _moments(block: np.ndarray, weight: np.ndarray | None) -> Moments:
+    mass = float(len(block)) if weight is None else float(weight.sum())
+    if mass == 0:
+        return Moments(0.0, np.zeros(block.shape[1]), np.zeros(block.shape[1]))
+    mean = np.average(block, axis=0, weights=weight)
+    return Moments(mass, mean, np.average((block - mean) ** 2, axis=0, weights=weight))
+
+
+def scaling_of(
+    X: Rows, weight: np.ndarray | None, devices: Devices = ONE
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of each column; a constant column keeps scale 1.
 
-    Block by block, so that rows may be read as they are needed; a sum of squares about each
-    block's own mean is moved to the common one.
+    Block by block, so that rows may be read as they are needed, by one process each.
     """
-    total, center, squares = 0.0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for start in range(0, len(X), SCALING_ROWS):
-        block = X[start : start + SCALING_ROWS].astype(np.float64)
-        w = None if weight is None else weight[start : start + SCALING_ROWS]
-        mass = float(len(block)) if w is None else float(w.sum())
-        if mass == 0:
-            continue
-        mean = np.average(block, axis=0, weights=w)
-        spread = np.average((block - mean) ** 2, axis=0, weights=w)
-        share = mass / (total + mass)
-        squares = (1 - share) * (squares + share * (mean - center) ** 2) + share * spread
-        center = mean if share == 1 else center + share * (mean - center)
-        total += mass
+    found = _moments(np.zeros((0, X.shape[1])), None)
+    for start in devices.share_of(range(0, len(X), SCALING_ROWS)):
+        rows = slice(start, start + SCALING_ROWS)
+        block = X[rows].astype(np.float64)
+        found = found.with_more(_moments(block, None if weight is None else weight[rows]))
+    told = devices.gathered(np.concatenate([[found.mass], found.mean, found.spread]))
+    parts = [Moments(row[0], *np.split(row[1:], 2)) for row in told]
+    _, center, squares = reduce(Moments.with_more, parts)
     if not np.isfinite(center).all():
         column = int(np.argmin(np.isfinite(center)))
         raise InputError(

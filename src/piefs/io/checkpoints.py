@@ -19,6 +19,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from piefs.batches import Samples
+from piefs.devices import ONE
 from piefs.errors import InputError, PiefsError
 from piefs.io import atomic
 from piefs.io.models import ModelFileError, flatten, unflatten
@@ -56,16 +57,18 @@ class Checkpoint:
         self.resume = resume
         self.seconds_before = 0.0
         self._fingerprint: dict[str, Any] = {}
+        self._devices = ONE
         self._started = self._written = time.monotonic()
 
     def bind(self, settings: dict[str, Any], seed: int, samples: Samples) -> None:
         """Say which run this is: a checkpoint of another one will be refused."""
         self._fingerprint = {"settings": settings, "seed": seed, "data": data_digest(samples)}
+        self._devices = samples.devices
         self._started = self._written = time.monotonic()
 
     def __call__(self, state: TrainState) -> None:
         """Write the state if the last write is long enough ago."""
-        if time.monotonic() - self._written >= self.every_seconds:
+        if self._devices.process == 0 and time.monotonic() - self._written >= self.every_seconds:
             self.write(state)
             self._written = time.monotonic()
 
@@ -88,16 +91,28 @@ class Checkpoint:
         atomic.write_bytes(self.path, content)
 
     def restore(self, fresh: TrainState) -> TrainState:
-        """The state to go on from: the file's, or the fresh one if there is no file."""
-        if not self.resume or not self.path.is_file():
+        """The state to go on from: the file's, or the fresh one if there is no file.
+
+        Of several processes the first one reads the file and tells the others.
+        """
+        content = self._devices.told_by_first(self._content())
+        if content is None:
             return fresh
-        arrays, document = _read(self.path)
+        arrays, document = _read(self.path, content)
         self._check_same_run(document["fingerprint"])
         self.seconds_before = float(document["seconds"])
         try:
             return _rebuild(fresh, arrays, document)
         except (ModelFileError, KeyError, TypeError, ValueError) as error:
             raise CheckpointError(f"{self.path} does not fit this run ({error})") from error
+
+    def _content(self) -> bytes | None:
+        if not self.resume or self._devices.process > 0 or not self.path.is_file():
+            return None
+        try:
+            return self.path.read_bytes()
+        except OSError as error:
+            raise CheckpointError(f"{self.path} cannot be read ({error.strerror})") from error
 
     def _check_same_run(self, found: dict[str, Any]) -> None:
         if found["data"] != self._fingerprint["data"]:
@@ -152,16 +167,15 @@ def _on_device(tree: Any) -> Any:
     return jax.tree.map(jax.numpy.array, tree)
 
 
-def _read(path: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+def _read(path: Path, content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the document of a checkpoint, checked against each other."""
     try:
-        content = path.read_bytes()
         header_size = int.from_bytes(content[:8], "little")
         header = json.loads(content[8 : 8 + header_size])
         document = json.loads(header["__metadata__"]["piefs"])
         arrays = safetensors.numpy.load(content)
         version, digest = document["version"], document["digest"]
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (ValueError, KeyError, TypeError, SafetensorError) as error:
         raise CheckpointError(
             f"{path} is damaged and cannot be resumed from ({error}); start over with --force"
         ) from error

@@ -6,7 +6,7 @@ plug in your own, subclass `Metric`, or combine the classes here, and pass a fun
 """
 
 from piefs.metrics.agop import ClosedForm, best_log_scales
-from piefs.metrics.base import Metric, Off, anisotropy
+from piefs.metrics.base import Metric, Off
 from piefs.metrics.factory import METRICS, SCOPES, MetricFactory, check_options, init_metric
 from piefs.metrics.rotated import Composed, RotatedDiag, SharedRotation
 from piefs.metrics.scales import CONSTRAINTS, Diag, SharedDiag, constrained
@@ -24,7 +24,6 @@ __all__ = [
     "RotatedDiag",
     "SharedDiag",
     "SharedRotation",
-    "anisotropy",
     "best_log_scales",
     "check_options",
     "constrained",

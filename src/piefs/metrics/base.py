@@ -42,7 +42,3 @@ class Off(Metric):
         """Zeros."""
         return jnp.zeros_like(x)
 
-
-def anisotropy(log_scales: Array) -> Array:
-    """The penalty mean_i (log λ_i)² of App. C, averaged over points."""
-    return jnp.mean(log_scales**2)

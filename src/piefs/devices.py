@@ -1,0 +1,227 @@
+"""One batch over many devices, of this process or of several (`jax.distributed`).
+
+Every device takes a share of a batch's rows; parameters are the same everywhere. Sums over rows, of
+losses and of gradients, go over all devices (`over_devices`), so what a step minimises is the loss
+of the whole batch, whoever holds its rows. All processes run the same program on the same table,
+each reads the rows of its own devices only, and what takes a pass over the whole table, such as the
+columns of frozen maps, is shared out among the processes and exchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.flatten_util import ravel_pytree
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from piefs.errors import InputError, LostProcessError
+
+T = TypeVar("T")
+ROWS = "rows"  # the name of the axis that devices stand along
+PIECE_ROWS = 2**16  # of a table, for each process, between two exchanges
+SIGNS_OF_LOSS = ("Gloo", "NCCL", "oordination service", "heartbeat", "DEADLINE_EXCEEDED")
+
+
+# --- within a compiled step --------------------------------------------------------------------
+
+
+def over_devices(total: Array) -> Array:
+    """A sum over a device's own rows, added up over all devices that share the batch."""
+    return jax.lax.psum(total, ROWS) if _is_spread() else total
+
+
+def mean_over_devices(mean: Array) -> Array:
+    """A mean over a device's own rows, taken over all devices; all have equally many."""
+    return jax.lax.pmean(mean, ROWS) if _is_spread() else mean
+
+
+def of_one_device(tree: Any) -> Any:
+    """The same numbers, marked as this device's own: a derivative by them is of its rows alone."""
+    if not _is_spread():
+        return tree
+    return jax.tree.map(lambda a: jax.lax.pcast(a, ROWS, to="varying"), tree)
+
+
+def summed_gradients(gradients: Any) -> Any:
+    """The gradients of all devices' rows: one message, whatever the number of arrays."""
+    if not _is_spread():
+        return gradients
+    flat, restore = ravel_pytree(gradients)
+    return restore(jax.lax.psum(flat, ROWS))
+
+
+def _is_spread() -> bool:
+    return ROWS in jax.sharding.get_abstract_mesh().manual_axes
+
+
+# --- around it ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The devices that share each batch; without a mesh, it is the one that JAX takes by itself."""
+
+    mesh: Mesh | None = None
+
+    @property
+    def process(self) -> int:
+        """Which of the processes this is."""
+        return jax.process_index() if self.n_processes > 1 else 0
+
+    @property
+    def n_processes(self) -> int:
+        """How many processes take part."""
+        if self.mesh is None:
+            return 1
+        return len({device.process_index for device in self.mesh.devices.flat})
+
+    @property
+    def n_devices(self) -> int:
+        """How many devices share a batch."""
+        return 1 if self.mesh is None else self.mesh.size
+
+    # What is put onto devices, and taken from them.
+
+    def places(self, batch_size: int) -> np.ndarray:
+        """Which rows of a batch this process's devices take, in order; −1 stands for padding.
+
+        A batch has two halves (see `split_gram_error`); each device takes its share of either, and
+        all take equally many rows, some of which then are padding, of weight zero.
+        """
+        if self.mesh is None:
+            return np.arange(batch_size)
+        halves = np.split(np.arange(batch_size), [batch_size // 2])
+        shares = np.concatenate([self._dealt(half) for half in halves], axis=1)
+        return shares[self._own_devices()].ravel()
+
+    def _dealt(self, rows: np.ndarray) -> np.ndarray:
+        share = -(-len(rows) // self.n_devices)
+        padding = np.full(share * self.n_devices - len(rows), -1)
+        return np.concatenate([rows, padding]).reshape(self.n_devices, share)
+
+    def _own_devices(self) -> np.ndarray:
+        assert self.mesh is not None
+        here = [device.process_index == jax.process_index() for device in self.mesh.devices.flat]
+        return np.flatnonzero(here)
+
+    def put(self, chunk: np.ndarray) -> Array:
+        """This process's share of a chunk, shape (steps, rows, …), on its devices."""
+        if self.mesh is None:
+            return jax.device_put(chunk)
+        sharding = NamedSharding(self.mesh, PartitionSpec(None, ROWS))
+        return jax.make_array_from_process_local_data(sharding, chunk)
+
+    def everywhere(self, tree: Any) -> Any:
+        """The same arrays on every device."""
+        if self.mesh is None:
+            return tree
+        sharding = NamedSharding(self.mesh, PartitionSpec())
+
+        def copied(a: Array) -> Array:
+            own = [jax.device_put(a, device) for device in self.mesh.local_devices]
+            return jax.make_array_from_single_device_arrays(jnp.shape(a), sharding, own)
+
+        return jax.tree.map(copied, tree)
+
+    def here(self, tree: Any) -> Any:
+        """One copy of arrays that are everywhere, for this process to compute with."""
+        if self.mesh is None:
+            return tree
+        return jax.tree.map(lambda a: a.addressable_data(0), tree)
+
+    # What processes tell each other. All of them must call these, in the same order.
+
+    def gathered(self, values: Any) -> np.ndarray:
+        """The values of all processes, by process, along a new first axis."""
+        values = np.asarray(values)
+        if self.n_processes == 1:
+            return values[None]
+        from jax.experimental import multihost_utils
+
+        # As bytes: an exchange must not round double precision where JAX computes in single.
+        raw = np.frombuffer(np.ascontiguousarray(values).tobytes(), np.uint8)
+        with telling_of_loss():
+            all_raw = np.asarray(multihost_utils.process_allgather(raw))
+        return all_raw.view(values.dtype).reshape(self.n_processes, *values.shape)
+
+    def total(self, values: Any) -> np.ndarray:
+        """The sum over processes, in the same order everywhere."""
+        return self.gathered(values).sum(axis=0)
+
+    def any(self, value: bool) -> bool:
+        """Whether it is so for any process."""
+        return bool(self.gathered(value).any())
+
+    def told_by_first(self, content: bytes | None) -> bytes | None:
+        """What the first process has to say, or None if it has nothing."""
+        if self.n_processes == 1:
+            return content
+        speaks = self.process == 0 and content is not None
+        length = int(self.gathered(len(content) if speaks and content else -1)[0])
+        if length < 0:
+            return None
+        mine = np.frombuffer(content if speaks and content else bytes(length), np.uint8)
+        return self.total(mine).astype(np.uint8).tobytes()
+
+    def share_of(self, items: Iterable[T]) -> Iterator[T]:
+        """This process's share of a sequence of items: each is taken by one process."""
+        for i, item in enumerate(items):
+            if i % self.n_processes == self.process:
+                yield item
+
+    def rows_shared_out(
+        self, compute: Callable[[slice], np.ndarray], n: int
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """`compute(rows)` for all n rows, in pieces, each computed by one process, known to all."""
+        if self.n_processes == 1:
+            yield slice(0, n), compute(slice(0, n))
+            return
+        for first in range(0, n, PIECE_ROWS * self.n_processes):
+            start = min(n, first + self.process * PIECE_ROWS)
+            mine = compute(slice(start, min(n, start + PIECE_ROWS)))
+            padded = np.zeros((PIECE_ROWS, *mine.shape[1:]), mine.dtype)
+            padded[: len(mine)] = mine
+            rows = slice(first, min(n, first + PIECE_ROWS * self.n_processes))
+            values = self.gathered(padded).reshape(-1, *mine.shape[1:])
+            yield rows, values[: rows.stop - rows.start]
+
+
+ONE = Devices()
+
+
+def devices_of(wanted: str | int | None) -> Devices:
+    """The devices for a keyword: None for one, "all" there are, or a number of this process's."""
+    if wanted is None:
+        return ONE
+    if wanted == "all":
+        found = jax.devices()
+    elif isinstance(wanted, int) and not isinstance(wanted, bool) and wanted >= 1:
+        found = jax.local_devices()[:wanted]
+        if len(found) < wanted:
+            raise InputError(f"devices={wanted}, but JAX sees {len(found)} in this process")
+    else:
+        raise InputError(f'devices must be None, "all" or a number of devices, not {wanted!r}')
+    return Devices(Mesh(np.array(found), (ROWS,)))
+
+
+@contextmanager
+def telling_of_loss() -> Iterator[None]:
+    """Tell of another process's end in plain words."""
+    try:
+        yield
+    except (ValueError, RuntimeError) as error:
+        said = str(error)
+        if not any(sign in said for sign in SIGNS_OF_LOSS):
+            raise
+        raise LostProcessError(
+            "another process of this run has ended, or cannot be reached any more, and the run "
+            "cannot go on without it. Start all of them again with --resume; there may be more or "
+            f"fewer of them. ({said.splitlines()[0][:200]})"
+        ) from error

@@ -17,6 +17,7 @@ from piefs.cli.config import read_config, use_device
 from piefs.cli.options import Source
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
+from piefs.diagnosis import Finding
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import resolve_settings
 from piefs.presets import PAPER
@@ -146,9 +147,10 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
             scores.add_row(label, *("–" if value is None else form(value) for value in values))
     console.print(scores)
     if (gap := overfitting(metrics)) is not None:
-        console.print(f"{gap.says} {gap.advice}", style="dim", soft_wrap=True)
-    for finding in metrics.get("warnings", ()):
-        console.print(f"[yellow]Warning:[/yellow] {escape(finding['message'])}", soft_wrap=True)
+        console.print(gap.message, style="dim", soft_wrap=True)
+    for warning in metrics.get("warnings", ()):
+        message = Finding.from_document(warning).message
+        console.print(f"[yellow]Warning:[/yellow] {escape(message)}", soft_wrap=True)
     console.print(_energy_table(metrics["energies"]))
     rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
     if metrics["steps_saved"]:

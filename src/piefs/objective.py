@@ -139,7 +139,9 @@ def descend(
 
     if mesh is not None:
         steps = jax.shard_map(
-            steps, mesh=mesh, in_specs=(PartitionSpec(None, ROWS), *[PartitionSpec()] * 3),
+            steps,
+            mesh=mesh,
+            in_specs=(PartitionSpec(None, ROWS), *[PartitionSpec()] * 3),
             out_specs=PartitionSpec(),
         )
     numbers = (k, first_step, n_steps, total_steps, learning_rate, weight_decay, frozen_error)

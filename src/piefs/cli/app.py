@@ -11,6 +11,8 @@ import typer
 
 from piefs.cli.data_commands import data_app
 from piefs.cli.options import (
+    Company,
+    Coordinator,
     Data,
     DataDir,
     Debug,
@@ -22,10 +24,13 @@ from piefs.cli.options import (
     Json,
     Missing,
     Model,
+    NumberOfDevices,
     NumberOfMaps,
+    NumberOfProcesses,
     OutFile,
     Part,
     Preset,
+    ProcessId,
     Quiet,
     Resume,
     Seed,
@@ -129,6 +134,10 @@ def fit(
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     data_dir: DataDir = None,
     device: Annotated[str | None, typer.Option(help="cpu, gpu or tpu.")] = None,
+    devices: NumberOfDevices = None,
+    coordinator: Coordinator = None,
+    num_processes: NumberOfProcesses = None,
+    process_id: ProcessId = None,
     report: Annotated[
         bool, typer.Option(help="Compare with baselines and write report.html.")
     ] = True,
@@ -149,6 +158,7 @@ def fit(
         as_json=as_json,
         config=config,
         device=device,
+        company=Company(devices, coordinator, num_processes, process_id),
         report=report,
         resume=resume,
         force=force,
@@ -248,6 +258,9 @@ def main() -> None:
             raise
         message, code = _verdict(error)
         print(f"piefs: {message}", file=sys.stderr)
+        from piefs.processes import end
+
+        end(code)
         sys.exit(code)
 
 

@@ -14,13 +14,16 @@ from rich.table import Table
 
 from piefs.callbacks import ProgressBar
 from piefs.cli.config import read_config, use_device
+from piefs.cli.options import Company
 from piefs.cli.options import Source
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
+from piefs.devices import devices_of
 from piefs.diagnosis import Finding
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import resolve_settings
 from piefs.presets import PAPER
+from piefs.processes import is_first
 from piefs.report.findings import overfitting
 from piefs.runs import RunFolder, described_data, run
 from piefs.scores import SHOWN
@@ -53,15 +56,17 @@ def fit_data(
     resume: bool,
     config: Path | None,
     device: str | None,
+    company: Company,
     **options: Any,
 ) -> None:
     """Fit on a built-in data set or on a user's own file."""
-    console = Console(quiet=quiet or as_json)
+    options["devices"] = company.joined()
     use_device(device)
+    console = Console(quiet=quiet or as_json or not is_first())
     given = {name: value for name, value in options.items() if value is not None}
     keywords = {"preset": "default"} | read_config(config) | given
     folder = RunFolder(out)
-    if resume and folder.is_finished:
+    if resume and devices_of(options["devices"]).any(is_first() and folder.is_finished):
         console.print(f"{out} is finished already.")
         metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
         return _tell_results(console, metrics, out, as_json=as_json)
@@ -136,6 +141,8 @@ def tell_data(console: Console, data: Dataset) -> None:
 
 def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:
     """The headline: scores by split, then the maps, then where everything is."""
+    if not is_first():
+        return
     if as_json:
         print(json.dumps(metrics))
         return

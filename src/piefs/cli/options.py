@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
+from piefs.errors import InputError
+
 
 class Preset(StrEnum):
     """Named sets of settings."""
@@ -90,6 +92,24 @@ NumberOfMaps = Annotated[
     ),
 ]
 
+NumberOfDevices = Annotated[
+    str | None,
+    typer.Option("--devices", help="Devices that share each batch: all, or their number."),
+]
+Coordinator = Annotated[
+    str | None,
+    typer.Option(
+        help="One run over several processes: HOST:PORT of the first of them, or auto on Slurm, "
+        "Kubernetes and Open MPI."
+    ),
+]
+NumberOfProcesses = Annotated[
+    int | None, typer.Option(help="With --coordinator: how many processes there are.", min=1)
+]
+ProcessId = Annotated[
+    int | None, typer.Option(help="With --coordinator: which one this is, from 0.", min=0)
+]
+
 
 @dataclass(frozen=True)
 class Columns:
@@ -133,6 +153,33 @@ def source_of(
     """What the options that `fit` and `tune` share have said of the data."""
     used = Columns(drop=tuple(drop or ()), missing=missing.value, **columns)
     return Source(data, used, task.value, split_seed, data_dir)
+
+
+@dataclass(frozen=True)
+class Company:
+    """What shares a run: devices, and other processes."""
+
+    devices: str | None = None
+    coordinator: str | None = None
+    n_processes: int | None = None
+    process: int | None = None
+
+    def joined(self) -> int | str | None:
+        """The estimators' keyword `devices`, once the other processes are met, if there are any."""
+        devices = "all" if self.devices is None and self.coordinator else self.devices
+        if self.coordinator is not None:
+            from piefs.processes import join
+
+            if devices != "all":
+                raise InputError("several processes share all their devices: leave --devices out")
+            join(self.coordinator, self.n_processes, self.process)
+        elif self.n_processes is not None or self.process is not None:
+            raise InputError("--num-processes and --process-id go with --coordinator HOST:PORT")
+        if devices is None or devices == "all":
+            return devices
+        if not devices.isdigit() or devices == "0":
+            raise InputError(f"--devices must be all or a number of devices, not {devices!r}")
+        return int(devices)
 
 
 def number_of_maps(value: str | None) -> int | str | None:

@@ -354,9 +354,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
         scaling = self.center_, self.scale_
         self.model_, mixing = finished_model(final, samples, scaling, whiten=whiten)
         devices = samples.devices
-        self.coordinates_ = coordinates_of(
-            self.model_.maps, samples.x, self.model_.mixing, devices
-        )
+        self.coordinates_ = coordinates_of(self.model_.maps, samples.x, self.model_.mixing, devices)
         self.gram_ = weighted_gram(self.coordinates_, samples.weights, devices)
         self.gram_error_ = float(np.sum((self.gram_ - np.eye(final.k)) ** 2))
         raw_form = dirichlet_matrix(final.maps, final.params.metric, samples)

@@ -41,4 +41,3 @@ class Off(Metric):
     def log_scales(self, x: Array) -> Array:
         """Zeros."""
         return jnp.zeros_like(x)
-

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from piefs.datasets import Dataset
+from piefs.devices import devices_of
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
@@ -18,6 +19,7 @@ from piefs.io.checkpoints import Checkpoint
 from piefs.io.encoding import ColumnEncoding, TableEncoder
 from piefs.io.histories import write_history
 from piefs.io.models import library_versions
+from piefs.processes import entered_by_first, leave
 from piefs.report import collect, write_page
 from piefs.runs.figures import draw
 from piefs.runs.folder import RunFolder
@@ -54,7 +56,8 @@ def run(
     scikit-learn's defaults, fitted on the training coordinates, or of least squares where the data
     hold numbers. `document` says of the data, in model.json, what other files are read by; it is
     that of `described_data` unless given. With `report` the folder has a page about the run, on
-    which `notices` appear.
+    which `notices` appear. Of several processes the first one writes and measures, and the others
+    return without metrics.
     """
     _check_task(task, dataset, keywords)
     document = document or described_data(dataset)
@@ -67,9 +70,14 @@ def run(
     }
     estimator = ESTIMATORS[task](**keywords)
     estimator.check_settings(len(dataset.train), supervised=task != "unsupervised")
-    with folder.opened(resume=resume, force=force):
+    devices = devices_of(estimator.devices)
+    with entered_by_first(folder.opened(resume=resume, force=force), devices):
         readout = _fit(estimator, dataset, unlabeled)
         seconds = checkpoint.seconds
+        if devices.n_processes > 1:
+            leave()
+        if devices.process > 0:
+            return {}
         metrics = {
             "dataset": dataset.name,
             "task": task,

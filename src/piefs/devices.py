@@ -112,7 +112,7 @@ class Devices:
         return np.flatnonzero(here)
 
     def put(self, chunk: np.ndarray) -> Array:
-        """This process's share of a chunk, shape (steps, rows, …), on its devices."""
+        """A chunk's share of this process, shape (steps, rows, …), on its devices."""
         if self.mesh is None:
             return jax.device_put(chunk)
         sharding = NamedSharding(self.mesh, PartitionSpec(None, ROWS))
@@ -122,10 +122,10 @@ class Devices:
         """The same arrays on every device."""
         if self.mesh is None:
             return tree
-        sharding = NamedSharding(self.mesh, PartitionSpec())
+        sharding, own_devices = NamedSharding(self.mesh, PartitionSpec()), self.mesh.local_devices
 
         def copied(a: Array) -> Array:
-            own = [jax.device_put(a, device) for device in self.mesh.local_devices]
+            own = [jax.device_put(a, device) for device in own_devices]
             return jax.make_array_from_single_device_arrays(jnp.shape(a), sharding, own)
 
         return jax.tree.map(copied, tree)
@@ -171,7 +171,7 @@ class Devices:
         return self.total(mine).astype(np.uint8).tobytes()
 
     def share_of(self, items: Iterable[T]) -> Iterator[T]:
-        """This process's share of a sequence of items: each is taken by one process."""
+        """The items that are for this process: each is taken by one."""
         for i, item in enumerate(items):
             if i % self.n_processes == self.process:
                 yield item

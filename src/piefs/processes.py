@@ -103,7 +103,7 @@ def entered_by_first(context: AbstractContextManager, devices: Devices) -> Itera
         if devices.process == 0:
             try:
                 stack.enter_context(context)
-            except Exception as error:  # noqa: BLE001 - raised again, once the others know
+            except Exception as error:
                 failure = error
         if devices.any(failure is not None):
             raise failure or InputError("the first process could not begin: see what it says")

@@ -14,8 +14,7 @@ from rich.table import Table
 
 from piefs.callbacks import ProgressBar
 from piefs.cli.config import read_config, use_device
-from piefs.cli.options import Company
-from piefs.cli.options import Source
+from piefs.cli.options import Company, Source
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
 from piefs.devices import devices_of

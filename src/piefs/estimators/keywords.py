@@ -99,8 +99,8 @@ PARAMETERS = """
         Precision of training and of the coordinates.
     devices : "all", int or None
         Devices that share each batch: all that JAX sees, those of other processes included
-        (`jax.distributed`), or a number of this process's own. None is one. The model is the same up
-        to rounding.
+        (`jax.distributed`), or a number of this process's own. None is one. The model is the same
+        up to rounding.
 
     Attributes
     ----------

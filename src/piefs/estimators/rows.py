@@ -14,7 +14,9 @@ from piefs.devices import ONE, Devices
 from piefs.errors import InputError
 from piefs.sources import Rows, is_lazy
 
-SCALING_ROWS = 2**16
+SCALING_ROWS, SCALING_ELEMENTS = 2**16, 2**23  # that are in memory at a time, at most
+
+MOST_IN_STRATA = 2**22
 
 
 class Moments(NamedTuple):
@@ -49,9 +51,10 @@ def scaling_of(
 
     Block by block, so that rows may be read as they are needed, by one process each.
     """
+    n_rows = min(SCALING_ROWS, max(1, SCALING_ELEMENTS // X.shape[1]))
     found = _moments(np.zeros((0, X.shape[1])), None)
-    for start in devices.share_of(range(0, len(X), SCALING_ROWS)):
-        rows = slice(start, start + SCALING_ROWS)
+    for start in devices.share_of(range(0, len(X), n_rows)):
+        rows = slice(start, start + n_rows)
         block = X[rows].astype(np.float64)
         found = found.with_more(_moments(block, None if weight is None else weight[rows]))
     told = devices.gathered(np.concatenate([[found.mass], found.mean, found.spread]))
@@ -121,8 +124,11 @@ def set_aside(
 
 
 def strata_of(targets: np.ndarray | None, n_held_out: int) -> np.ndarray | None:
-    """Class indices to keep the shares of, where every class can be on both sides."""
-    if targets is None or targets.ndim > 1:
+    """Class indices to keep the shares of, where every class can be on both sides.
+
+    Among very many rows chance keeps them well enough, and in less memory.
+    """
+    if targets is None or targets.ndim > 1 or len(targets) > MOST_IN_STRATA:
         return None
     counts = np.bincount(targets)
     counts = counts[counts > 0]

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import socket
 import subprocess
 import sys
 import warnings
@@ -47,3 +48,10 @@ def piefs_process(*arguments, cwd=None):
     """Run `piefs arguments…` in a process of its own."""
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def free_port():
+    """A port of this machine that nothing listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,77 @@
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from commands import free_port
+from piefs.devices import Devices, devices_of
+from piefs.errors import InputError
+
+PEERS = Path(__file__).with_name("peers.py")
+
+
+def run(command):
+    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
+
+def trained_by(folder, n_processes, n_devices=1):
+    """What so many processes, each with so many devices, have learned together."""
+    out = folder / f"{n_processes}x{n_devices}.npz"
+    address = f"127.0.0.1:{free_port()}"
+    commands = [
+        [sys.executable, PEERS, address, str(n_processes), str(i), out, str(n_devices)]
+        for i in range(n_processes)
+    ]
+    with ThreadPoolExecutor(n_processes) as pool:
+        ended = list(pool.map(run, commands))
+    assert all(one.returncode == 0 for one in ended), ended[0].stderr
+    return np.load(out)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    return trained_by(tmp_path_factory.mktemp("alone"), 1)
+
+
+@pytest.mark.parametrize(("n_processes", "n_devices"), [(2, 1), (4, 1), (1, 4)])
+def test_company_learns_what_one_device_learns(tmp_path, alone, n_processes, n_devices):
+    together = trained_by(tmp_path, n_processes, n_devices)
+    assert together["n_devices"] == n_processes * n_devices
+    for name in set(alone.files) - {"n_devices"}:
+        tolerance = 1e-6 if name.startswith("first_step") else 1e-8
+        np.testing.assert_allclose(together[name], alone[name], atol=tolerance, err_msg=name)
+
+
+def test_one_device_takes_a_batch_as_it_is():
+    np.testing.assert_array_equal(devices_of(None).places(5), np.arange(5))
+
+
+def test_devices_take_equal_shares_of_either_half_and_each_row_once():
+    places = FourDevices("any").places(10).reshape(4, -1)
+    assert sorted(places[places >= 0]) == list(range(10))
+    first, second = np.split(places, 2, axis=1)
+    assert first.max() == 4
+    assert second[second >= 0].min() == 5
+
+
+class FourDevices(Devices):
+    """Where rows go does not depend on there being four devices."""
+
+    n_devices = 4
+
+    def _own_devices(self):
+        return np.arange(4)
+
+
+@pytest.mark.parametrize("wanted", ["some", 0, True, 1.5])
+def test_what_is_no_number_of_devices_is_refused(wanted):
+    with pytest.raises(InputError, match="devices must be"):
+        devices_of(wanted)
+
+
+def test_more_devices_than_there_are_are_refused():
+    with pytest.raises(InputError, match="JAX sees 1"):
+        devices_of(9)

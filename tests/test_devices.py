@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +14,17 @@ from piefs.errors import InputError
 PEERS = Path(__file__).with_name("peers.py")
 
 
-def run(command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-
-
-def trained_by(folder, n_processes, n_devices=1):
+@pytest.fixture(scope="module")
+def trained_by(tmp_path_factory):
     """What so many processes, each with so many devices, have learned together."""
+    folder = tmp_path_factory.mktemp("company")
+    return partial(_trained_by, folder)
+
+
+def _trained_by(folder, n_processes, n_devices=1):
+    def run(command):
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
     out = folder / f"{n_processes}x{n_devices}.npz"
     address = f"127.0.0.1:{free_port()}"
     commands = [
@@ -32,13 +38,13 @@ def trained_by(folder, n_processes, n_devices=1):
 
 
 @pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    return trained_by(tmp_path_factory.mktemp("alone"), 1)
+def alone(trained_by):
+    return trained_by(1)
 
 
 @pytest.mark.parametrize(("n_processes", "n_devices"), [(2, 1), (4, 1), (1, 4)])
-def test_company_learns_what_one_device_learns(tmp_path, alone, n_processes, n_devices):
-    together = trained_by(tmp_path, n_processes, n_devices)
+def test_company_learns_what_one_device_learns(trained_by, alone, n_processes, n_devices):
+    together = trained_by(n_processes, n_devices)
     assert together["n_devices"] == n_processes * n_devices
     for name in set(alone.files) - {"n_devices"}:
         tolerance = 1e-6 if name.startswith("first_step") else 1e-8

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
 
-from piefs.devices import Devices
+from piefs.devices import Devices, devices_of
 from piefs.errors import InputError
 
 DETECTED = "auto"
@@ -38,6 +38,22 @@ def join(coordinator: str, n_processes: int | None, process: int | None) -> None
         )
     except (RuntimeError, ValueError) as error:
         raise InputError(_why_alone(coordinator, error)) from error
+    with _silent_stdout():  # what carries messages between CPUs greets everybody when it begins
+        devices_of("all").any(False)
+
+
+@contextmanager
+def _silent_stdout() -> Iterator[None]:
+    """Nothing reaches standard output, not even from compiled libraries: it may be JSON."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _checked(coordinator: str, n_processes: int | None, process: int | None) -> dict[str, Any]:

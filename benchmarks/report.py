@@ -59,7 +59,7 @@ reader of the paper would write it, frozen maps evaluated at every step and âˆ‡Ï
 is the rate of the step's matrix products against the best float32 multiply rate of the machine in
 the same run ({max(rates["all_cores"].values()):.0f} GFLOP/s on all cores,
 {max(rates["one_core"].values()):.0f} on one), with the products of plain back-propagation counted
-(`benchmarks/flops.py`); *share, ours* counts only those that our cheaper derivative of a ReLU map
+(`piefs.costs`); *share, ours* counts only those that our cheaper derivative of a ReLU map
 needs. Everything that is not a matrix product costs time and counts for nothing here.
 
 ![Steps a second against the PyTorch reference](images/speed.png)

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 
 from benchmarks.descent import N_CLASSES, N_FROZEN, Descent
-from benchmarks.flops import step_flops
 from benchmarks.machine import cores, multiply_rates
 from benchmarks.reference import Trainer
 from benchmarks.timing import interleaved
+from piefs.costs import step_flops
 
 SHAPES = [
     (d, batch, metric)

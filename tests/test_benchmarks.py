@@ -19,7 +19,8 @@ ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
 from benchmarks import report  # noqa: E402
-from benchmarks.flops import step_flops  # noqa: E402
+
+from piefs.costs import step_flops  # noqa: E402
 
 
 def test_page_on_speed_says_what_was_measured():

@@ -43,7 +43,7 @@ from piefs.cli.options import (
     number_of_maps,
     source_of,
 )
-from piefs.cli.research import eigen, reproduce
+from piefs.cli.research import eigen, plan, reproduce
 from piefs.cli.sharing_commands import export, report
 from piefs.cli.tune_command import tune
 from piefs.compilation import keep_compiled
@@ -238,7 +238,7 @@ def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
     show_model(model, as_json=as_json)
 
 
-for command in (export, report, reproduce, eigen):
+for command in (export, report, reproduce, eigen, plan):
     app.command()(command)
 
 

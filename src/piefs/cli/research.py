@@ -86,3 +86,40 @@ def eigen(
         n_points=n_points,
         random_state=seed,
     )
+
+
+def plan(
+    rows: Annotated[float, typer.Option(help="Rows of the table, e.g. 1e9.")],
+    features: Annotated[int, typer.Option(help="Features of a row.", min=1)],
+    n_components: Annotated[
+        int, typer.Option("-k", "--n-components", help="Number of maps K.", min=1)
+    ] = 16,
+    classes: Annotated[int, typer.Option(help="Classes, or outputs.", min=0)] = 10,
+    metric: Annotated[str, typer.Option(help="off, diag or trotter.")] = "off",
+    schedule: Annotated[str, typer.Option(help="nested, joint or sequential.")] = "nested",
+    batch_size: Annotated[int, typer.Option(help="Rows a step.", min=1)] = 4096,
+    epochs: Annotated[float, typer.Option(help="How often each row is seen.")] = 1.0,
+    devices: Annotated[int, typer.Option(help="Devices that share each batch.", min=1)] = 1,
+    hardware: Annotated[str, typer.Option(help="cpu (a core each), a100 or h100.")] = "cpu",
+    gflops: Annotated[float | None, typer.Option(help="GFLOP/s of a device, at best.")] = None,
+    share: Annotated[float | None, typer.Option(help="Share of it that steps reach.")] = None,
+    latency: Annotated[float | None, typer.Option(help="Seconds for a message to arrive.")] = None,
+    bandwidth: Annotated[float | None, typer.Option(help="Bytes a second of a link.")] = None,
+    reading: Annotated[float | None, typer.Option(help="Bytes a second of a host's disk.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Say what a training will cost: steps, arithmetic, messages, time."""
+    from piefs.cli.plan import hardware_of, tell_plan
+    from piefs.costs import Work
+
+    work = Work(int(rows), features, n_components, classes, metric, batch_size, epochs, schedule)
+    found = hardware_of(
+        hardware,
+        flops=None if gflops is None else gflops * 1e9,
+        share=share,
+        latency=latency,
+        bandwidth=bandwidth,
+        reading=reading,
+    )
+    tell_plan(work, found, devices, as_json=as_json)

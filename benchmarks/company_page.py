@@ -1,0 +1,142 @@
+"""`python -m benchmarks.company_page`: docs/plan.md from what processes in company have measured."""
+
+import json
+from typing import Any
+
+from benchmarks.report import RESULTS, ROOT, machine, table
+from piefs.cli.plan import duration, size
+from piefs.costs import HARDWARE, NETWORK, SMALL_MESSAGES, Plan, Work
+
+PAGE = ROOT / "docs/plan.md"
+ROWS, FEATURES, EPOCHS = 10**9, 128, 3
+
+
+def measured(found: dict[str, Any]) -> str:
+    """Steps of processes in company beside what was foretold."""
+    rows = [
+        [
+            row["processes"],
+            row["d"],
+            row["batch"],
+            row["alone_ms"],
+            row["foretold_ms"],
+            row["together_ms"],
+            f"{row['foretold_ms'] / row['together_ms']:.2f}",
+        ]
+        for row in found["rows"]
+    ]
+    header = ["processes", "d", "batch", "alone, ms", "foretold, ms", "measured, ms", "ratio"]
+    return table(header, rows)
+
+
+def messages(found: dict[str, Any]) -> str:
+    """What a sum over processes takes."""
+    by_processes = found["message_microseconds"]
+    sizes = list(next(iter(by_processes.values())))
+    rows = [
+        [size(int(n_bytes)), *(by_processes[n][n_bytes] for n in by_processes)] for n_bytes in sizes
+    ]
+    return table(["message", *(f"{n} processes, µs" for n in by_processes)], rows)
+
+
+def extrapolated() -> str:
+    """A thousand million rows on one GPU, on eight, and on 64 hosts of eight."""
+    rows = []
+    for n_devices, batch in ((1, 65536), (8, 65536), (64, 262144), (512, 524288)):
+        work = Work(ROWS, FEATURES, batch_size=batch, epochs=EPOCHS)
+        plan = Plan(work, HARDWARE["a100"], n_devices)
+        rows.append(
+            [
+                n_devices,
+                plan.n_hosts,
+                f"{batch:,}",
+                f"{work.n_steps:,}",
+                duration(plan.compute_seconds),
+                duration(plan.message_seconds) if n_devices > 1 else "–",
+                duration(plan.reading_seconds),
+                plan.limit,
+                duration(plan.seconds),
+            ]
+        )
+    header = ["GPUs", "hosts", "batch", "steps", "arithmetic", "messages", "reading", "limit"]
+    return table([*header, "in all"], rows)
+
+
+def page(found: dict[str, Any]) -> str:
+    """The whole page."""
+    a100 = HARDWARE["a100"]
+    return f"""# Planning a large training
+
+`piefs plan` says what a training will cost before it is begun:
+
+```bash
+piefs plan --rows 1e9 --features 128 -k 16 --batch-size 65536 --epochs 3 --devices 8 --hardware a100
+```
+
+It is a count, not a guess: of the arithmetic of a step, of the bytes that are read, and of the
+messages that devices exchange. Figures of the hardware are where the guesses are; give your own with
+`--gflops`, `--share`, `--latency`, `--bandwidth` and `--reading`. In Python it is
+`piefs.costs.Plan`.
+
+## The formula
+
+With B rows a batch, d features, K maps of three hidden layers of h = 64, and D devices, each device
+multiplies, in one step of all maps at once without a metric,
+
+    FLOP = K · (4 b d h + 16 b h² + 3 · (2 d h² + 2 b h²)),   b = B / D, for d > h
+
+(xW₁ and its derivative; eight products of hidden layers; the energy through W₁ᵀW₁). A diagonal
+metric adds 6 K b d h + 10 b d h + 6 b h², a rotation twice its networks. The time of a step is
+
+    max( FLOP / (share · rate) + {SMALL_MESSAGES} · message(64 B) + message(P) ,  4 B d / hosts / reading )
+    message(s) = 2 ⌈log₂ D⌉ · latency + 2 (D − 1) / D · s / bandwidth
+
+where P are the bytes of all parameters, the one large message of a step, and the {SMALL_MESSAGES} small
+ones are sums of losses, Gram matrices and weights (a test counts them in the compiled step). Rows are
+read while the step before is taken. To the steps come three passes over the table, for scaling, Gram
+matrix and coordinates, each shared by all hosts, and one more for each map where maps are trained in
+turn.
+
+Memory: a host keeps the labels, a window of {2**17:,} rows and two chunks of batches; the coordinates
+of all rows are a file where they are large (64 GB for 10⁹ rows and K = 16).
+
+## How well it foretells
+
+Measured here with processes that talk over loopback, pinned to {found["cores"]} cores in turn (so
+four processes share two cores' arithmetic), K = {found["K"]}, all maps at once. *Alone* is one
+process on one core; *foretold* is its arithmetic, shared, plus messages of the measured times
+below.
+
+{measured(found)}
+
+{messages(found)}
+
+{machine(found)}
+
+Four processes on two cores wait for each other's turn on a core, not only for messages, which is
+why a message takes so much longer than with two; with a core each there would be no such wait.
+
+## Past these machines
+
+A thousand million rows of {FEATURES} features (512 GB), K = 16, each row seen {EPOCHS} times, on NVIDIA
+A100s, eight to a host: {a100.flops / 1e12:.1f} TFLOP/s without tensor cores and 300 GB/s each way by
+NVIDIA's data sheet; **assumed**, since no GPU was at hand: that steps reach {a100.share:.0%} of that rate,
+{1e6 * a100.latency:.0f} µs for a message within a host and {1e6 * NETWORK["latency"]:.0f} µs between hosts,
+{8 * NETWORK["bandwidth"] / 1e9:.0f} Gbit/s between hosts, {a100.reading / 1e9:.0f} GB/s from a host's disks. The
+columns *arithmetic*, *messages* and *reading* are of one step.
+
+{extrapolated()}
+
+One host's disks limit eight GPUs: spread the table over hosts, or keep it in memory. On 64 hosts
+latency limits: batches must grow with the number of devices, and beyond some hundred devices a
+training of this size gains little from more of them.
+"""
+
+
+def main() -> None:
+    """Write the page."""
+    PAGE.write_text(page(json.loads((RESULTS / "company.json").read_text())))
+
+
+if __name__ == "__main__":
+    main()

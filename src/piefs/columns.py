@@ -132,7 +132,7 @@ def gram_of(maps: ScalarMap, samples: Samples) -> np.ndarray:
     """The Gram matrix of the maps over all samples, (K, K), in double precision."""
     maps = jax.device_put(maps)
     total = np.zeros((n_maps(maps), n_maps(maps)))
-    for x, w in _weighted_blocks(samples, most_rows=None):
+    for x, w in _weighted_blocks(samples, all_rows=True):
         total += _gram_sum(np.asarray(_all_maps(maps, x)), w)
     return samples.devices.total(total) / samples.weights.sum(dtype=float)
 
@@ -168,10 +168,10 @@ def log_scale_range(metric: Metric, samples: Samples) -> tuple[float, float]:
 
 
 def _weighted_blocks(
-    samples: Samples, size: int = BLOCK_ROWS, most_rows: int | None = ENERGY_ROWS
+    samples: Samples, size: int = BLOCK_ROWS, *, all_rows: bool = False
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Blocks of rows and of their weights, zero for padding; of very many rows, spread evenly."""
-    parts = (samples.x, samples.weights)
+    parts, most_rows = (samples.x, samples.weights), None if all_rows else ENERGY_ROWS
     blocks = (_blocks(part, size, most_rows, samples.devices) for part in parts)
     for (x, _), (w, _) in zip(*blocks, strict=True):
         yield x, w

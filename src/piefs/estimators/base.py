@@ -45,10 +45,12 @@ from piefs.metrics import MetricFactory
 from piefs.model import Model
 from piefs.objective import ReadoutLoss
 from piefs.presets import PAPER
+from piefs.sources import Rows, is_lazy, quick, taken
 from piefs.state import TrainState, WarmStart, initial_state
 from piefs.train import Callback, train
 from piefs.weighting import Weighting
 
+MOST_HELD_OUT = 20_000  # of rows in a file
 ROWS_TO_JUDGE = 10_000  # so many tell whether a map varies
 
 
@@ -160,7 +162,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
 
     def _fit(
         self,
-        X: np.ndarray,
+        X: Rows,
         targets: np.ndarray | None = None,
         *,
         y: Any = None,
@@ -185,15 +187,17 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
             self._dtype = np.dtype(settings["dtype"])
             if validation_data is None and settings["early_stopping"] and in_turn:
                 kept, held = set_aside(
-                    np.arange(len(X)), targets, self.validation_fraction, self.seed_
+                    np.arange(len(X)), targets, self._fraction_to_hold_out(X), self.seed_
                 )
+                kept = np.sort(kept) if is_lazy(X) else kept  # neighbours in a file stay so
                 validation_data = X[held], _at(targets, held)
-                X, targets, weight = X[kept], _at(targets, kept), _at(weight, kept)
+                X, targets, weight = taken(X, kept), _at(targets, kept), _at(weight, kept)
             self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
             if self.standardize:
                 self.center_, self.scale_ = scaling_of(X, weight)
             unlabeled = None if X_unlabeled is None else self._rows(X_unlabeled)
-            samples = samples_of(self._standardized(X), targets, weight, class_weight, unlabeled)
+            rows = quick(self._standardized(X))
+            samples = samples_of(rows, targets, weight, class_weight, unlabeled)
             decays = decays_for(settings["weight_decay"])
             settings["weight_decay"] = decays[0]
             if settings["n_components"] == "auto":
@@ -260,7 +264,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
         return train(samples, self.config_, **to_train, state=state)
 
     def _settings_for(
-        self, X: np.ndarray, targets: np.ndarray | None, validation_data: Any
+        self, X: Rows, targets: np.ndarray | None, validation_data: Any
     ) -> dict[str, Any]:
         """The settings for these rows, with what depends on them decided."""
         settings = self.check_settings(len(X), supervised=targets is not None)
@@ -271,6 +275,11 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
             )
         decide(settings, X, targets, is_validated=validation_data is not None)
         return settings
+
+    def _fraction_to_hold_out(self, X: Rows) -> float:
+        """The share of rows to set aside, which are read at once; a moderate number of them do."""
+        most = MOST_HELD_OUT / len(X) if is_lazy(X) else 1.0
+        return min(self.validation_fraction, most)
 
     def _choose_budget(
         self,
@@ -285,7 +294,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
             samples,
             self.config_,
             decays,
-            fraction=self.validation_fraction,
+            fraction=self._fraction_to_hold_out(samples.x),
             scorer=self._scorer,
             n_stages_after=n_stages_after,
             **_for_trials(to_train),
@@ -302,7 +311,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
         n_components = choose_n_components(
             samples,
             self.config_,
-            fraction=self.validation_fraction,
+            fraction=self._fraction_to_hold_out(samples.x),
             scorer=self._scorer,
             **_for_trials(to_train),
         )

@@ -16,13 +16,15 @@ from jax import Array
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from piefs.columns import coordinates_of
+from piefs.columns import by_blocks, coordinates_of
 from piefs.config import TrainConfig
 from piefs.estimators.crossfit import check_folds, cross_fitted
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.measures import gram_errors_of
 from piefs.ritz import Ritz, ritz
 from piefs.sources import Rows, ScaledRows, is_lazy
+
+OUTPUT_ROWS = 2**16  # that predictions are made for at a time
 
 
 class Coordinates(TransformerMixin):
@@ -66,11 +68,19 @@ class Coordinates(TransformerMixin):
         with jax.enable_x64(self._dtype == np.float64):
             return coordinates_of(self.model_.maps, self._rows(X), self.model_.mixing)
 
-    def _outputs(self, X: Any) -> np.ndarray:
-        """What the readout says of each row, shape (n, n_outputs)."""
-        phi = self._coordinates(X)
+    def _outputs(
+        self, X: Any, finish: Callable[[np.ndarray], np.ndarray] = lambda outputs: outputs
+    ) -> np.ndarray:
+        """What the readout says of each row, (n, n_outputs), or what `finish` makes of it."""
+        check_is_fitted(self)
+        model, rows = self.model_, self._rows(X)
+
+        def said(block: np.ndarray) -> np.ndarray:
+            phi = coordinates_of(model.maps, block, model.mixing)
+            return finish(np.asarray(model.readout(jnp.asarray(phi)), dtype=np.float64))
+
         with jax.enable_x64(self._dtype == np.float64):
-            return np.asarray(self.model_.readout(jnp.asarray(phi)), dtype=np.float64)
+            return by_blocks(said, rows, OUTPUT_ROWS)
 
     def to_jax(self) -> Callable[[Array], Array]:
         """The feature map x ↦ Φ(x), (n, d) → (n, K), as a pure function for jit, grad and vmap."""

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from piefs.errors import InputError
 from piefs.estimators.budget import worth_choosing
 from piefs.sources import Rows, is_lazy
 
@@ -25,10 +24,6 @@ def decide(
         settings["activation"] = activation_for(X.shape[1])
     if settings["early_stopping"] == "auto":
         settings["early_stopping"] = _stops_early(settings, X, targets, is_validated)
-    if settings["early_stopping"] and not is_validated and is_lazy(X):
-        raise InputError(
-            "early_stopping on rows that are read from a file needs validation_data in memory"
-        )
 
 
 def activation_for(n_features: int) -> str:
@@ -44,5 +39,5 @@ def _stops_early(
 ) -> bool:
     """In turn: where rows can be spared to stop on; all at once: where trials are worth it."""
     if settings["schedule"] == "sequential":
-        return is_validated or (len(X) >= ROWS_TO_SPARE and not is_lazy(X))
+        return is_validated or len(X) >= ROWS_TO_SPARE
     return targets is not None and worth_choosing(len(X), settings["steps_per_component"])

@@ -27,12 +27,13 @@ def test_installed_wheel_fits_draws_and_reports(tmp_path):
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     venv.create(tmp_path / "env", with_pip=False)  # ours installs into it, which is quicker
     bin_folder = tmp_path / "env" / "bin"
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     installed = call(
         *(sys.executable, "-m", "pip", "--python", bin_folder / "python", "install", "--quiet"),
         *("--no-compile", "--constraint", ROOT / "constraints.txt", wheel),
+        env=environment,
     )
     assert installed.returncode == 0, installed.stderr
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     fit = ("fit", "two-moons", "-k", "2", "--steps", "50", "--out", "run")
     done = call(bin_folder / "piefs", *fit, cwd=tmp_path, env=environment)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.company_page`: docs/plan.md from what processes in company have measured."""
+"""`python -m benchmarks.company_page`: docs/plan.md from what processes have measured."""
 
 import json
 from typing import Any
@@ -64,18 +64,18 @@ def extrapolated() -> str:
 
 def page(found: dict[str, Any]) -> str:
     """The whole page."""
-    a100 = HARDWARE["a100"]
+    a100, n_small = HARDWARE["a100"], SMALL_MESSAGES
     return f"""# Planning a large training
 
 `piefs plan` says what a training will cost before it is begun:
 
 ```bash
-piefs plan --rows 1e9 --features 128 -k 16 --batch-size 65536 --epochs 3 --devices 8 --hardware a100
+piefs plan --rows 1e9 --features 128 --batch-size 65536 --epochs 3 --devices 8 --hardware a100
 ```
 
 It is a count, not a guess: of the arithmetic of a step, of the bytes that are read, and of the
-messages that devices exchange. Figures of the hardware are where the guesses are; give your own with
-`--gflops`, `--share`, `--latency`, `--bandwidth` and `--reading`. In Python it is
+messages that devices exchange. Figures of the hardware are where the guesses are; give your own
+with `--gflops`, `--share`, `--latency`, `--bandwidth` and `--reading`. In Python it is
 `piefs.costs.Plan`.
 
 ## The formula
@@ -88,17 +88,17 @@ multiplies, in one step of all maps at once without a metric,
 (xW₁ and its derivative; eight products of hidden layers; the energy through W₁ᵀW₁). A diagonal
 metric adds 6 K b d h + 10 b d h + 6 b h², a rotation twice its networks. The time of a step is
 
-    max( FLOP / (share · rate) + {SMALL_MESSAGES} · message(64 B) + message(P) ,  4 B d / hosts / reading )
+    max( FLOP / (share · rate) + {n_small} · message(64 B) + message(P),  4 B d / hosts / reading )
     message(s) = 2 ⌈log₂ D⌉ · latency + 2 (D − 1) / D · s / bandwidth
 
-where P are the bytes of all parameters, the one large message of a step, and the {SMALL_MESSAGES} small
-ones are sums of losses, Gram matrices and weights (a test counts them in the compiled step). Rows are
-read while the step before is taken. To the steps come three passes over the table, for scaling, Gram
-matrix and coordinates, each shared by all hosts, and one more for each map where maps are trained in
-turn.
+where P are the bytes of all parameters, the one large message of a step, and the {n_small}
+small ones are sums of losses, Gram matrices and weights (a test counts them in the compiled step).
+Rows are read while the step before is taken. To the steps come three passes over the table, for
+scaling, Gram matrix and coordinates, each shared by all hosts, and one more for each map where maps
+are trained in turn.
 
-Memory: a host keeps the labels, a window of {2**17:,} rows and two chunks of batches; the coordinates
-of all rows are a file where they are large (64 GB for 10⁹ rows and K = 16).
+Memory: a host keeps the labels, some rows around the batches and two chunks of them; the
+coordinates of all rows are a file where they are large (64 GB for 10⁹ rows and K = 16).
 
 ## How well it foretells
 
@@ -118,12 +118,13 @@ why a message takes so much longer than with two; with a core each there would b
 
 ## Past these machines
 
-A thousand million rows of {FEATURES} features (512 GB), K = 16, each row seen {EPOCHS} times, on NVIDIA
-A100s, eight to a host: {a100.flops / 1e12:.1f} TFLOP/s without tensor cores and 300 GB/s each way by
-NVIDIA's data sheet; **assumed**, since no GPU was at hand: that steps reach {a100.share:.0%} of that rate,
-{1e6 * a100.latency:.0f} µs for a message within a host and {1e6 * NETWORK["latency"]:.0f} µs between hosts,
-{8 * NETWORK["bandwidth"] / 1e9:.0f} Gbit/s between hosts, {a100.reading / 1e9:.0f} GB/s from a host's disks. The
-columns *arithmetic*, *messages* and *reading* are of one step.
+A thousand million rows of {FEATURES} features (512 GB), K = 16, each row seen {EPOCHS} times, on
+NVIDIA A100s, eight to a host: {a100.flops / 1e12:.1f} TFLOP/s without tensor cores and 300 GB/s
+each way by NVIDIA's data sheet. **Assumed**, since no GPU was at hand: that steps reach
+{a100.share:.0%} of that rate; {1e6 * a100.latency:.0f} µs for a message within a host and
+{1e6 * NETWORK["latency"]:.0f} µs between hosts; {8 * NETWORK["bandwidth"] / 1e9:.0f} Gbit/s between
+hosts; {a100.reading / 1e9:.0f} GB/s from a host's disks. The columns *arithmetic*, *messages* and
+*reading* are of one step.
 
 {extrapolated()}
 

@@ -18,13 +18,18 @@ from piefs.weighting import Dampened
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import report  # noqa: E402
+from benchmarks import company_page, report  # noqa: E402
 
 from piefs.costs import step_flops  # noqa: E402
 
 
 def test_page_on_speed_says_what_was_measured():
     assert (ROOT / "docs/speed.md").read_text() == report.page(report.load())
+
+
+def test_page_on_planning_says_what_was_measured():
+    found = json.loads((ROOT / "benchmarks/results/company.json").read_text())
+    assert (ROOT / "docs/plan.md").read_text() == company_page.page(found)
 
 
 def test_every_result_names_its_machine_and_versions():

@@ -19,8 +19,10 @@ from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import load_with_document
 from piefs.io.encoding import TableEncoder
+from piefs.io.files import read_table, write_table
 from piefs.io.models import ModelFileError
-from piefs.io.tables import Table, format_csv, read_table, write_table
+from piefs.io.tables import Table
+from piefs.io.text_files import format_csv
 from piefs.scores import classification_scores, regression_scores
 
 

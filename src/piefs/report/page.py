@@ -13,8 +13,8 @@ from piefs.errors import InputError
 from piefs.estimators.files import load_with_document
 from piefs.io import atomic
 from piefs.io.encoding import TableEncoder
+from piefs.io.files import read_table
 from piefs.io.models import ModelFileError
-from piefs.io.tables import read_table
 from piefs.plot import CLASS_COLORS
 from piefs.report import pictures
 from piefs.report.evidence import read_evidence

@@ -15,7 +15,8 @@ from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
 from piefs.io import atomic
 from piefs.io.checkpoints import Checkpoint
-from piefs.io.encoding import ColumnEncoding, TableEncoder
+from piefs.io.column_encoding import ColumnEncoding
+from piefs.io.encoding import TableEncoder
 from piefs.io.histories import write_history
 from piefs.io.models import library_versions
 from piefs.report import collect, write_page

@@ -17,6 +17,10 @@ class DamagedDataError(InputError):
     """A data set's file was found, but its content is not what it should be."""
 
 
+class StorageError(PiefsError, OSError):
+    """Something could not be written: the disk is full, or the folder is closed to us."""
+
+
 class TrainingWarning(UserWarning):
     """A run has gone wrong in a way that leaves a model, if not a good one."""
 

@@ -17,6 +17,7 @@ from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import resolve_settings
+from piefs.io.documents import read_json, reading
 from piefs.presets import PAPER
 from piefs.report.findings import overfitting
 from piefs.runs import RunFolder, described_data, run
@@ -64,8 +65,9 @@ def fit_data(
     folder = RunFolder(out)
     if resume and folder.is_finished:
         console.print(f"{out} is finished already.")
-        metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
-        return _tell_results(console, metrics, out, as_json=as_json)
+        with reading(folder.metrics, "fit again with --force"):
+            metrics = read_json(folder.metrics)
+            return _tell_results(console, metrics, out, as_json=as_json)
     dataset, extras, notices = load_source(data, source, data_dir, split_seed, task)
     tell_data(console, dataset)
     for notice in notices:

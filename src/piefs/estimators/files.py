@@ -122,8 +122,8 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.seed_ = int(document["seed"])
     estimator.config_ = train_config(settings, seed=estimator.seed_)
     estimator._dtype = np.dtype(settings["dtype"])
-    estimator.n_features_in_ = _count(document, "n_features")
-    n_outputs = _count(document, "n_outputs")
+    estimator.n_features_in_ = _count(document, "n_features", 1)
+    n_outputs = _count(document, "n_outputs", 0)
     if document["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(document["feature_names"], dtype=object)
     for name in ("center", "scale"):
@@ -161,10 +161,10 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     return estimator
 
 
-def _count(document: dict[str, Any], name: str) -> int:
-    """A whole number above 0."""
-    if type(document[name]) is not int or document[name] < 1:
-        raise ModelFileError(f"{name} must be a whole number above 0, not {document[name]!r:.40}")
+def _count(document: dict[str, Any], name: str, least: int) -> int:
+    """A whole number that is not too small."""
+    if type(document[name]) is not int or document[name] < least:
+        raise ModelFileError(f"{name} must be a whole number from {least}, not {document[name]!r}")
     return document[name]
 
 

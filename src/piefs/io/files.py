@@ -32,6 +32,8 @@ def read_table(path: Path) -> Table:
         if not path.stat().st_size:
             raise InputError(f"{path} is empty; give a file with a table")
         table = _READERS[path.suffix.lower()](path)
+    except MemoryError as error:
+        raise InputError(f"{path} does not fit into memory; give fewer rows or columns") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error})") from error
     if not len(table):

@@ -6,12 +6,15 @@ import difflib
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from piefs.errors import InputError
+
+MOST_NAMES = 1_000  # among which a misspelling is looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +82,7 @@ def listing(items: Iterable[str], most: int = 20) -> str:
 
 def suggestion(name: str, names: Iterable[str]) -> str:
     """A question after the likeliest misspelling, or nothing."""
-    lowered = {other.lower(): other for other in names}
+    lowered = {other.lower(): other for other in islice(names, MOST_NAMES)}
     close = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered)]
     return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""
 

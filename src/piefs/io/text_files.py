@@ -16,6 +16,7 @@ import numpy as np
 
 from piefs.errors import InputError
 from piefs.io import atomic
+from piefs.io.bounds import require_few_columns
 from piefs.io.tables import Table, distinct
 
 DELIMITERS = ",;\t"
@@ -27,6 +28,7 @@ def read_csv(path: Path) -> Table:
     delimiter = _delimiter(text)
     records = _records(text, delimiter, path)
     names = _header(next(records, (1, []))[1], path)
+    require_few_columns(path, len(names))
     lines, rows = [], []
     for line, record in records:
         if len(record) != len(names):

@@ -93,7 +93,7 @@ def run(
             )
             atomic.write_json(folder.evidence, evidence, indent=None)
         atomic.write_json(folder.metrics, metrics)
-        folder.checkpoint.unlink(missing_ok=True)
+        folder.drop_checkpoints()
         if report:
             write_page(folder.path)
     return metrics

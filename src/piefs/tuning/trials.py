@@ -87,3 +87,22 @@ def recorded_trial(
     if path is not None:
         atomic.write_json(path, record)
     return record
+
+
+def check_record(record: dict[str, Any], n_rows: int) -> None:
+    """Refuse, with a ValueError or KeyError, what is no record of a trial judged by n_rows rows."""
+    if not isinstance(record["keywords"], dict) or not _is_number(record["share"]):
+        raise ValueError("no settings")
+    if record["loss"] is None:
+        if not isinstance(record["error"], str) or not _is_number(record["seconds"]):
+            raise ValueError("neither a loss nor why there is none")
+        return
+    for name in ("loss", "losses_error", "score", "seconds"):
+        if not _is_number(record[name]):
+            raise ValueError(f"{name} is no number")
+    if len(record["row_losses"]) != n_rows or not all(map(_is_number, record["row_losses"])):
+        raise ValueError("the losses are not those of the validation rows")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -72,11 +72,12 @@ def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool 
 
 
 def _download(file: DataFile, url: str, folder: Path, progress: bool) -> Path:
+    _require_private(url)
     target = folder / "download"
     bar = ProgressBar(file.dataset) if progress else None
     try:
         with requests.get(url, stream=True, timeout=TIMEOUT_SECONDS) as response:
-            _require_private(url, *(one.url for one in (*response.history, response)))
+            _require_private(*(one.url for one in (*response.history, response)))
             response.raise_for_status()
             _store(response, target, file.most_bytes, bar)
     finally:

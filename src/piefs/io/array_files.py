@@ -16,6 +16,7 @@ from piefs.io.bounds import require_few_columns, require_plausible
 from piefs.io.tables import Table, distinct, listing
 
 PIECE = 2**20
+LAST_CHARACTER = 0x10FFFF
 
 
 def read_npz(path: Path) -> Table:
@@ -102,7 +103,16 @@ def _array(stream: IO[bytes], n_bytes: int) -> np.ndarray:
     if min(shape, default=0) < 0 or claimed > n_bytes:
         raise ValueError(f"the header claims {claimed:,} bytes, and {n_bytes:,} are there")
     flat = np.frombuffer(_exactly(stream, claimed), dtype)
+    if dtype.kind == "U":
+        _require_unicode(flat)
     return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
+
+
+def _require_unicode(flat: np.ndarray) -> None:
+    """Refuse text with numbers that are no characters: Python would make broken strings of them."""
+    codes = flat.view(np.dtype(np.uint32).newbyteorder(flat.dtype.byteorder))
+    if np.any((codes > LAST_CHARACTER) | ((codes >= 0xD800) & (codes <= 0xDFFF))):
+        raise ValueError("text that is no Unicode")
 
 
 def _exactly(stream: IO[bytes], n_bytes: int) -> bytearray:

@@ -1,0 +1,130 @@
+"""`python -m fuzz.soak`: runs killed at random moments, resumed, and compared to the last byte."""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from piefs.io import atomic
+from piefs.io.models import library_versions
+from piefs.runs.folder import LOCK
+
+RESULT = Path(__file__).parent / "results" / "soak.json"
+ROOT = Path(__file__).parent.parent
+POLL_SECONDS = 0.02
+
+
+@dataclass
+class Counts:
+    """How often a run was killed, and what became of it."""
+
+    kills: int = 0
+    kills_before_the_first_step: int = 0
+    runs_finished: int = 0
+    identical: int = 0
+    failed_to_resume: int = 0
+
+
+def start(folder: Path) -> subprocess.Popen[bytes]:
+    """A run in a process of its own."""
+    command = [sys.executable, "-m", "fuzz.victim", str(folder)]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT)
+
+
+def weights(folder: Path) -> bytes:
+    """What a finished run has learned."""
+    return (folder / "model" / "weights.safetensors").read_bytes()
+
+
+def finish(folder: Path) -> tuple[bytes, float]:
+    """The weights of a run that nobody disturbs, and the seconds it held its folder."""
+    process = start(folder)
+    _wait_for(folder / LOCK, process)
+    begun = time.monotonic()
+    _, said = process.communicate(timeout=600)
+    if process.returncode:
+        raise RuntimeError(said.decode())
+    return weights(folder), time.monotonic() - begun
+
+
+def _wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+    """Until a run has opened its folder: before that there is nothing to lose."""
+    while not path.exists() and process.poll() is None:
+        time.sleep(POLL_SECONDS)
+
+
+def kill_once(folder: Path, seconds: float, counts: Counts) -> bool:
+    """Start or resume a run and kill it after so many seconds; whether it was still running."""
+    process = start(folder)
+    _wait_for(folder / LOCK, process)
+    try:
+        _, said = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.communicate()
+        counts.kills += 1
+        counts.kills_before_the_first_step += not any(folder.glob("checkpoint*"))
+        return True
+    if process.returncode:
+        counts.failed_to_resume += 1
+        print(said.decode(), file=sys.stderr)
+    return False
+
+
+def soak(folder: Path, expected: bytes, seconds: float, n_kills: int, seed: int = 0) -> Counts:
+    """Kill and resume until there were so many kills; the last run is finished too.
+
+    The moments are spread over a run's length and a little past it, so that some runs end.
+    """
+    moments, counts, current = random.Random(seed), Counts(), folder / "0"
+    while counts.kills < n_kills:
+        if not kill_once(current, moments.uniform(0, 1.2) * seconds, counts):
+            _compare(current, expected, counts)
+            current = folder / str(counts.runs_finished + counts.failed_to_resume)
+    if not current.joinpath("metrics.json").exists():
+        while kill_once(current, 600, counts):
+            pass
+        _compare(current, expected, counts)
+    return counts
+
+
+def _compare(folder: Path, expected: bytes, counts: Counts) -> None:
+    if (folder / "metrics.json").exists():
+        counts.runs_finished += 1
+        counts.identical += weights(folder) == expected
+
+
+def main() -> int:
+    """Kill runs, and write down how it went."""
+    parser = argparse.ArgumentParser(prog="fuzz.soak", description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=RESULT)
+    arguments = parser.parse_args()
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="piefs-soak-") as name:
+        finish(Path(name) / "first")  # it compiles, which takes time of its own
+        expected, seconds = finish(Path(name) / "whole")
+        counts = soak(Path(name) / "killed", expected, seconds, arguments.kills, arguments.seed)
+    result = {
+        **asdict(counts),
+        "seconds_of_a_run": round(seconds, 1),
+        "seconds": round(time.monotonic() - begun),
+        "seed": arguments.seed,
+        "python": platform.python_version(),
+        "versions": library_versions(),
+    }
+    atomic.write_json(arguments.out, result)
+    print(result)
+    return counts.failed_to_resume + counts.runs_finished - counts.identical
+
+
+if __name__ == "__main__":
+    sys.exit(min(main(), 1))

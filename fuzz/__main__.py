@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -47,7 +48,8 @@ def attack(name: str, seeds: Path, n_files: int, seed: int) -> dict[str, Any]:
         if first < n_files:
             if "sound files" in errors:
                 sys.exit(errors)
-            verdict = "hung" if "Timeout (" in errors else "died"
+            late = worker.returncode == -signal.SIGPROF or "Timeout (" in errors
+            verdict = "hung" if late else "died"
             counts["files"] += 1
             counts[verdict] += 1
             examples.append({"index": first, "said": f"{verdict}: {errors[-3000:]}"})
@@ -60,6 +62,14 @@ def attack(name: str, seeds: Path, n_files: int, seed: int) -> dict[str, Any]:
     }
 
 
+def _known(path: Path, about: dict[str, Any]) -> dict[str, Any]:
+    """What was counted before under the same conditions, so that readers can be done in parts."""
+    if not path.is_file():
+        return {}
+    before = json.loads(path.read_text(encoding="utf-8"))
+    return before["readers"] if before | about == before else {}
+
+
 def main() -> int:
     """Attack readers one after the other; how many files did what no file may do."""
     parser = argparse.ArgumentParser(prog="fuzz", description=__doc__)
@@ -68,20 +78,24 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULT)
     arguments = parser.parse_args()
-    found: dict[str, Any] = {
+    about = {
         "files_a_reader": arguments.files,
         "seed": arguments.seed,
         "seconds_a_file": SECONDS,
         "bytes_allowed": MOST_BYTES,
         "python": platform.python_version(),
         "versions": library_versions(),
-        "readers": {},
     }
+    found = about | {"readers": _known(arguments.out, about)}
     with tempfile.TemporaryDirectory(prefix="piefs-seeds-") as folder:
         make_seeds(Path(folder))
         for name in arguments.targets:
             result = attack(name, Path(folder), arguments.files, arguments.seed)
-            found["readers"][name] = result
+            found["readers"] = {
+                reader: counts
+                for reader in TARGETS
+                if (counts := (found["readers"] | {name: result}).get(reader))
+            }
             print(name, {key: value for key, value in result.items() if key != "examples"})
             for example in result["examples"]:
                 print(example["index"], example["said"])

@@ -15,14 +15,16 @@ from typing import Any
 
 import numpy as np
 import safetensors.numpy
+from rich.console import Console
 
 from fuzz.mutations import mutate
 from fuzz.seeds import FIXED, SMALL, rows
 from piefs import Checkpoint, PIEFSClassifier
 from piefs.cli.config import read_config
-from piefs.cli.use import open_model, show_model
+from piefs.cli.use import open_model, tell_model
 from piefs.estimators.settings import check, resolve_settings
 from piefs.io.checkpoints import arrays_digest
+from piefs.io.documents import reading
 from piefs.io.encoding import TableEncoder
 from piefs.io.files import read_table
 from piefs.paper import report as paper_report
@@ -30,7 +32,7 @@ from piefs.presets import PAPER
 from piefs.report import pictures, write_page
 from piefs.tuning.search import Search, _problem
 
-DRAWN_EVERY = 50
+DRAWN_EVERY = 200
 """Pictures take a hundred times as long as the rest of a page: so many pages have one with them."""
 
 
@@ -50,8 +52,8 @@ def _table(folder: Path) -> None:
 
 def _model(folder: Path) -> None:
     opened = open_model(folder)
-    with contextlib.redirect_stdout(io.StringIO()):
-        show_model(folder, as_json=False)
+    with reading(folder):  # as `show_model` does, which would load the model again
+        tell_model(opened, Console(file=io.StringIO(), highlight=False))
     opened.estimator.transform(np.zeros((1, opened.estimator.n_features_in_)))
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import faulthandler
 import json
 import resource
+import signal
 import sys
 from pathlib import Path
 
 from fuzz.cases import judged, outcome
+from fuzz.targets import DRAWN_EVERY
 
 SECONDS = 5
+DRAWING, WAITING = 10, 20  # pages with pictures may take so much longer, and the clock so much more
 MOST_BYTES = 2 * 2**30
 STATUS = Path("/proc/self/status")
 
@@ -27,13 +30,22 @@ def main() -> None:
         sys.exit(f"the sound files of {name} are not accepted: {said}")
     bound = _kilobytes("VmSize") * 1024 + MOST_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (bound, bound))
+    faulthandler.register(signal.SIGPROF, chain=True)
     for index in range(int(first), int(last)):
         before = _forget_peak()
-        faulthandler.dump_traceback_later(SECONDS, exit=True)
+        _allow(SECONDS * (1 if index % DRAWN_EVERY else DRAWING))
         verdict, said = outcome(name, index, int(seed), Path(seeds))
-        faulthandler.cancel_dump_traceback_later()
+        _allow(0)
         peak = _kilobytes("VmHWM") - before
         print(json.dumps([index, verdict, peak, said[-3000:]]), flush=True)
+
+
+def _allow(seconds: int) -> None:
+    """End this process after so much computing; 0 for no end. Others may be computing too."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    faulthandler.cancel_dump_traceback_later()
+    if seconds:  # waiting for ever takes no computing
+        faulthandler.dump_traceback_later(WAITING * seconds, exit=True)
 
 
 def _forget_peak() -> int:

@@ -259,10 +259,11 @@ def show_model(path: Path, *, as_json: bool) -> None:
         print(json.dumps(document))
         return
     with reading(path / DOCUMENT, "save the model again"):
-        _show(model, Console())
+        tell_model(model, Console(highlight=False))  # which takes long on long words
 
 
-def _show(model: Opened, console: Console) -> None:
+def tell_model(model: Opened, console: Console) -> None:
+    """The model's data, columns, settings and maps, for people."""
     document = model.document
     console.print(f"[bold]{document['estimator']}[/bold] fitted on {escape(document['dataset'])}")
     if document["target"] and not isinstance(model.estimator, PIEFSTransformer):

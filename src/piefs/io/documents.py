@@ -85,6 +85,7 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
     found = json.loads(text, parse_int=_integer, parse_float=_finite, parse_constant=_finite)
     if not isinstance(found, dict):
         raise ValueError(f"it holds {type(found).__name__}, not names and values")
+    json.dumps(found, ensure_ascii=False).encode()  # halves of characters are an error here
     return found
 
 

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import multiprocessing
 import platform
 import random
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
+from multiprocessing.context import ForkServerProcess as Process
 from pathlib import Path
 
+from fuzz.victim import whole_run
 from piefs.io import atomic
 from piefs.io.models import library_versions
 from piefs.runs.folder import LOCK
 
 RESULT = Path(__file__).parent / "results" / "soak.json"
-ROOT = Path(__file__).parent.parent
 POLL_SECONDS = 0.02
+LONG = 600.0
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["fuzz.victim"])
 
 
 @dataclass
@@ -32,10 +36,11 @@ class Counts:
     failed_to_resume: int = 0
 
 
-def start(folder: Path) -> subprocess.Popen[bytes]:
-    """A run in a process of its own."""
-    command = [sys.executable, "-m", "fuzz.victim", str(folder)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, cwd=ROOT)
+def start(folder: Path) -> Process:
+    """A run in a process of its own, which does not have to import everything anew."""
+    process = PROCESSES.Process(target=whole_run, args=(folder,))
+    process.start()
+    return process
 
 
 def weights(folder: Path) -> bytes:
@@ -48,15 +53,15 @@ def finish(folder: Path) -> tuple[bytes, float]:
     process = start(folder)
     _wait_for(folder / LOCK, process)
     begun = time.monotonic()
-    _, said = process.communicate(timeout=600)
-    if process.returncode:
-        raise RuntimeError(said.decode())
+    process.join(LONG)
+    if process.exitcode:
+        raise RuntimeError(f"a run that nobody disturbed ended with {process.exitcode}")
     return weights(folder), time.monotonic() - begun
 
 
-def _wait_for(path: Path, process: subprocess.Popen[bytes]) -> None:
+def _wait_for(path: Path, process: Process) -> None:
     """Until a run has opened its folder: before that there is nothing to lose."""
-    while not path.exists() and process.poll() is None:
+    while not path.exists() and process.is_alive():
         time.sleep(POLL_SECONDS)
 
 
@@ -64,32 +69,36 @@ def kill_once(folder: Path, seconds: float, counts: Counts) -> bool:
     """Start or resume a run and kill it after so many seconds; whether it was still running."""
     process = start(folder)
     _wait_for(folder / LOCK, process)
-    try:
-        _, said = process.communicate(timeout=seconds)
-    except subprocess.TimeoutExpired:
+    process.join(seconds)
+    if process.exitcode is None:
         process.kill()
-        process.communicate()
+        process.join()
         counts.kills += 1
         counts.kills_before_the_first_step += not any(folder.glob("checkpoint*"))
         return True
-    if process.returncode:
-        counts.failed_to_resume += 1
-        print(said.decode(), file=sys.stderr)
+    counts.failed_to_resume += process.exitcode != 0
     return False
 
 
-def soak(folder: Path, expected: bytes, seconds: float, n_kills: int, seed: int = 0) -> Counts:
+def soak(
+    folder: Path,
+    expected: bytes,
+    seconds: float,
+    n_kills: int,
+    seed: int = 0,
+    spread: float = 1.2,
+) -> Counts:
     """Kill and resume until there were so many kills; the last run is finished too.
 
-    The moments are spread over a run's length and a little past it, so that some runs end.
+    The moments are spread over so many times a run's length: past its end, so that some runs end.
     """
     moments, counts, current = random.Random(seed), Counts(), folder / "0"
     while counts.kills < n_kills:
-        if not kill_once(current, moments.uniform(0, 1.2) * seconds, counts):
+        if not kill_once(current, moments.uniform(0, spread) * seconds, counts):
             _compare(current, expected, counts)
             current = folder / str(counts.runs_finished + counts.failed_to_resume)
     if not current.joinpath("metrics.json").exists():
-        while kill_once(current, 600, counts):
+        while kill_once(current, LONG, counts):
             pass
         _compare(current, expected, counts)
     return counts

@@ -1,6 +1,5 @@
-"""The run that is killed: `python -m fuzz.victim FOLDER` begins it, or goes on with it."""
+"""The run that is killed: begun, or gone on with, in a process of its own."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +15,6 @@ SETTINGS: dict[str, Any] = {
 
 def whole_run(folder: Path) -> None:
     """What `piefs fit` does, with a checkpoint after every chunk of steps, and without a page."""
+    keep_compiled()
     data = load("two-moons").head(2000)
     run(data, folder, resume=True, checkpoint_seconds=0.0, report=False, **SETTINGS)
-
-
-if __name__ == "__main__":
-    keep_compiled()
-    whole_run(Path(sys.argv[1]))

@@ -5,7 +5,15 @@ import pytest
 
 from piefs import columns
 from piefs.batches import Samples
-from piefs.columns import Columns, blockwise, coordinates_of, energy_of, log_scale_range
+from piefs.columns import (
+    Columns,
+    blockwise,
+    coordinates_of,
+    dirichlet_matrix,
+    energies_of,
+    gram_of,
+    log_scale_range,
+)
 from piefs.maps import ScalarMap, stack
 from piefs.metrics import Diag, Off
 
@@ -93,20 +101,40 @@ def test_active_map_fills_the_next_column_without_being_frozen(rng, maps):
 
 @pytest.mark.parametrize("n", [1, 11])
 @pytest.mark.parametrize("name", ["off", "diag"])
-def test_energy_of_a_table_is_the_weighted_mean_over_its_rows(name, n, rng, maps, network):
+def test_energies_of_a_table_are_weighted_means_over_its_rows(name, n, rng, maps, network):
     metric = {"off": Off(), "diag": Diag(network(rng, (D, 4, D)))}[name]
     x, weight = rng.normal(size=(n, D)), rng.uniform(size=n)
-    energy = energy_of(maps[0], metric, Samples(x, weight=weight))
-    assert isinstance(energy, float)
-    assert energy == pytest.approx(naive_energy(maps[0], metric, x, weight), rel=1e-9)
-    unweighted = energy_of(maps[0], metric, Samples(x))
+    found = energies_of(stack(maps), metric, Samples(x, weight=weight))
+    expected = [naive_energy(phi, metric, x, weight) for phi in maps]
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+    unweighted = energies_of(stack(maps), metric, Samples(x))[0]
     assert unweighted == pytest.approx(naive_energy(maps[0], metric, x, np.ones(n)), rel=1e-9)
 
 
-def test_energy_of_a_table_ignores_a_block_without_weight(rng, maps):
+def test_energies_of_very_many_rows_are_those_of_blocks_spread_over_them(rng, maps, monkeypatch):
+    monkeypatch.setattr(columns, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(columns, "ENERGY_ROWS", 8)
+    x = rng.normal(size=(20, D))
+    spread = np.concatenate([x[:4], x[12:16]])
+    for measure in (energies_of, dirichlet_matrix):
+        np.testing.assert_allclose(
+            measure(stack(maps), Off(), Samples(x)), measure(stack(maps), Off(), Samples(spread))
+        )
+
+
+@pytest.mark.parametrize("n", [1, 11, 40])
+def test_the_gram_matrix_is_that_of_the_coordinates(n, rng, maps, monkeypatch):
+    monkeypatch.setattr(columns, "BLOCK_ROWS", 8)
+    x, weight = rng.normal(size=(n, D)), rng.uniform(size=n)
+    phi = coordinates_of(stack(maps), x)
+    expected = (phi.T * weight) @ phi / weight.sum()
+    np.testing.assert_allclose(gram_of(stack(maps), Samples(x, weight=weight)), expected)
+
+
+def test_energies_of_a_table_ignore_a_block_without_weight(rng, maps):
     x, weight = rng.normal(size=(11, D)), rng.uniform(size=11)
     weight[4:8] = 0
-    energy = energy_of(maps[0], Off(), Samples(x, weight=weight))
+    (energy,) = energies_of(stack(maps[:1]), Off(), Samples(x, weight=weight))
     assert energy == pytest.approx(naive_energy(maps[0], Off(), x, weight), rel=1e-9)
 
 

@@ -1,7 +1,9 @@
 """What goes wrong is said, once and with a remedy; what goes well is not."""
 
+import json
+import pickle
 import warnings
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -12,9 +14,10 @@ from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.batches import Samples
 from piefs.config import TrainConfig
-from piefs.diagnosis import Evidence, findings, late_fall
+from piefs.diagnosis import Evidence, Finding, findings, late_fall
 from piefs.errors import DivergedError, TrainingWarning
 from piefs.estimators.measures import loss_by_chance
+from piefs.estimators.states import from_plain
 from piefs.state import initial_state
 from piefs.train import train
 
@@ -81,7 +84,15 @@ def test_every_finding_says_what_to_do():
     }
     remedies = ("learning_rate", "metric_bound", "orthogonality", "steps_per_component", "weight_d")
     for finding, remedy in zip(found, remedies, strict=True):
-        assert remedy in finding.message
+        assert remedy in finding.advice
+        assert finding.message == f"{finding.says} {finding.advice}"
+
+
+def test_findings_outlive_their_documents_the_earlier_form_too():
+    finding = Finding("metric", "The metric is degenerate.", "Set metric_bound=3.", bad=False)
+    assert Finding.from_document(asdict(finding)) == finding
+    earlier = {"kind": "metric", "message": "the metric is degenerate. Set metric_bound=3."}
+    assert Finding.from_document(earlier) == replace(finding, bad=True)
 
 
 def test_one_constant_map_is_as_it_should_be_without_labels():
@@ -160,6 +171,23 @@ def test_a_metric_without_bounds_is_said(moons, tmp_path):
     assert warned(model, *moons) == ["metric"]
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").warnings_ == model.warnings_
+    assert pickle.loads(pickle.dumps(model)).warnings_ == model.warnings_
+    assert model.__getstate__()["warnings_"] == [asdict(one) for one in model.warnings_]
+
+
+def test_a_model_of_an_earlier_version_keeps_its_warnings(moons, tmp_path):
+    model = PIEFSClassifier(**SMALL | {"steps_per_component": 5}).fit(*moons)
+    model.save(tmp_path / "model")
+    path = tmp_path / "model/model.json"
+    document = json.loads(path.read_text())
+    document["warnings"] = [{"kind": "metric", "message": "it is degenerate. Bound it."}]
+    path.write_text(json.dumps(document))
+    expected = [Finding("metric", "It is degenerate.", "Bound it.")]
+    assert load(tmp_path / "model").warnings_ == expected
+    earlier = Finding.__new__(Finding)
+    vars(earlier).update(document["warnings"][0])
+    state = model.__getstate__() | {"warnings_": [earlier]}
+    assert from_plain(state)["warnings_"] == expected
 
 
 def test_rows_learned_by_heart_are_said():
@@ -198,7 +226,7 @@ def test_the_command_line_tells_what_went_wrong_and_shows_no_python_warning(monk
         "seconds": 1.0,
         "steps_per_second": 1.0,
         "steps_saved": 0,
-        "warnings": [{"kind": "metric", "message": "the metric is degenerate"}],
+        "warnings": [asdict(Finding("metric", "The metric is degenerate.", "Bound it."))],
     }
 
     def run(*_, **__):
@@ -208,7 +236,7 @@ def test_the_command_line_tells_what_went_wrong_and_shows_no_python_warning(monk
     monkeypatch.setattr("piefs.cli.fit.run", run)
     done = piefs("demo")
     assert done.returncode == 0
-    assert "Warning: the metric is degenerate" in done.stdout
+    assert "Warning: The metric is degenerate. Bound it." in done.stdout
     assert "degenerate" not in done.stderr
 
 

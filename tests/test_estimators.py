@@ -164,7 +164,7 @@ def test_by_default_maps_stop_early_where_validation_rows_are_given_or_can_be_sp
     given = PIEFSClassifier(**few).fit(X[:200], y[:200], validation_data=(X[200:], y[200:]))
     assert given.settings_["early_stopping"] is True
     assert len(given.coordinates_) == 200
-    monkeypatch.setattr("piefs.estimators.base.ROWS_TO_SPARE", len(X))
+    monkeypatch.setattr("piefs.estimators.deciding.ROWS_TO_SPARE", len(X))
     large = PIEFSClassifier(**few).fit(X, y)
     assert large.settings_["early_stopping"] is True
     assert len(large.coordinates_) == 255

@@ -1,9 +1,11 @@
 """What looks bad is found, with what to try; what looks well is left in peace."""
 
 import copy
+from dataclasses import asdict
 
 import pytest
 
+from piefs.diagnosis import Finding
 from piefs.report.findings import findings
 
 METRICS = {
@@ -103,8 +105,8 @@ def test_advice_on_calibration_depends_on_whether_the_model_is_too_sure():
 
 def test_what_training_warned_of_is_shown_and_overfitting_only_once():
     told = [
-        {"kind": "still-improving", "message": "it fell by 4 % at the end. Take more steps."},
-        {"kind": "overfitting", "message": "it does not carry over. Give more rows."},
+        asdict(Finding("still-improving", "It fell by 4 % at the end.", "Take more steps.")),
+        asdict(Finding("overfitting", "It does not carry over.", "Give more rows.")),
     ]
     metrics = changed(METRICS, "warnings", told)
     (finding,) = findings(metrics, EVIDENCE)

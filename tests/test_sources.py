@@ -6,12 +6,11 @@ import pytest
 from pyarrow import parquet
 
 from piefs.errors import InputError
+from piefs.io.rows import chunked_rows, parquet_rows
 from piefs.sources import (
     GroupedRows,
     ScaledRows,
-    chunked_rows,
     is_lazy,
-    parquet_rows,
     scratch,
     spooled,
 )

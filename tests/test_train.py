@@ -8,11 +8,11 @@ import pytest
 from sklearn.datasets import make_moons
 
 from piefs.batches import Batch, Samples
-from piefs.columns import coordinates_of, energy_of
+from piefs.columns import coordinates_of, energies_of
 from piefs.config import TrainConfig
 from piefs.history import Validation
 from piefs.losses import gram, gram_error
-from piefs.maps import ScalarMap, init_map, n_maps
+from piefs.maps import ScalarMap, init_map, n_maps, stack
 from piefs.metrics import Metric, Off
 from piefs.objective import Objective, StepRecord, descend
 from piefs.optimizers import Optimizer
@@ -195,9 +195,9 @@ def test_rotation_stays_orthogonal_and_scales_of_determinant_one_during_training
 def test_energies_are_those_under_the_metric_at_freeze_time(run, samples):
     final, states = run
     for state in at_freeze(states):
-        expected = energy_of(state.frozen[-1], state.params.metric, samples)
+        (expected,) = energies_of(stack([state.frozen[-1]]), state.params.metric, samples)
         assert state.energies[-1] == pytest.approx(expected, rel=1e-6)
-    under_the_final_metric = energy_of(final.frozen[0], final.params.metric, samples)
+    (under_the_final_metric,) = energies_of(stack([final.frozen[0]]), final.params.metric, samples)
     assert final.energies[0] != pytest.approx(under_the_final_metric, rel=1e-3)
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from piefs.compilation import keep_compiled
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.io.checkpoints import Checkpoint
+    from piefs.io.rows import open_rows
     from piefs.metrics import Metric
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.rotations import Rotation
@@ -40,6 +41,7 @@ __all__ = [
     "datasets",
     "keep_compiled",
     "load",
+    "open_rows",
     "operators",
     "plot",
     "tune",
@@ -58,6 +60,7 @@ _HOMES = {
     "TrainState": "state",
     "keep_compiled": "compilation",
     "load": "estimators",
+    "open_rows": "io.rows",
     "tune": "tuning",
 }
 

@@ -8,21 +8,22 @@ k is a pure function of (seed, k, s): a run resumed anywhere draws what it would
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
 from jax import Array
 
-from piefs.sources import Rows
+from piefs.sources import Rows, taken
 
 CHUNK_BYTES = 13 * 10**6  # two chunks, in use and in preparation, share a cache of 32 MB
 CHUNK_STEPS = 250
 WINDOW_BLOCKS = 16
+MANY_ROWS = 2**24
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,8 @@ class Samples:
     def take(self, rows: np.ndarray) -> Samples:
         """Some of the rows."""
         others = (self.target, self.weight, self.label_weight)
-        return Samples(self.x[rows], *(None if part is None else part[rows] for part in others))
+        chosen = (None if part is None else part[rows] for part in others)
+        return Samples(taken(self.x, rows), *chosen)
 
     @cached_property
     def targets(self) -> np.ndarray:
@@ -97,24 +99,38 @@ def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int)
 
 
 def row_stream(
-    seed: int, k: int, n: int, start: int, size: int, window: int | None = None
+    seed: int,
+    k: int,
+    n: int,
+    start: int,
+    size: int,
+    window: int | None = None,
+    permuted: Callable[[int], np.ndarray] | None = None,
 ) -> np.ndarray:
     """Positions start … start+size of an endless stream of shuffled epochs, one stream for each k.
 
     Every row is seen once an epoch; no row is dropped at an epoch's end. With a `window`, an epoch
     is a shuffled sequence of blocks of neighbouring rows, `WINDOW_BLOCKS` of them in a window, and
-    rows are shuffled within windows only: what is read at a time lies in few places.
+    rows are shuffled within windows only: what is read at a time lies in few places. `permuted`
+    gives the rows of an epoch, for callers that keep them.
     """
+    permuted = permuted or partial(_epoch, seed, k, n)
     parts = []
     while size > 0:
         epoch, first = divmod(start, n)
         take = min(size, n - first)
         if window is None or window >= n:
-            parts.append(_epoch(seed, k, n, epoch)[first : first + take])
+            parts.append(permuted(epoch)[first : first + take])
         else:
             parts += _windows(seed, k, n, epoch, first, take, window)
         start, size = start + take, size - take
     return np.concatenate(parts)
+
+
+def some_rows(seed: Any, n: int, most: int) -> np.ndarray:
+    """At most so many of n rows, in random order; of very many, without a list of them all."""
+    rng = np.random.default_rng(seed)
+    return rng.permutation(n)[:most] if n < MANY_ROWS else rng.choice(n, most, replace=False)
 
 
 def _epoch(seed: int, k: int, n: int, epoch: int) -> np.ndarray:
@@ -145,13 +161,13 @@ def _windows(
 def gather(samples: Samples, frozen: np.ndarray, rows: np.ndarray, shape: tuple[int, int]) -> Batch:
     """The given rows as a chunk of `shape` = (steps, batch), on the device."""
     arrays = (samples.x, frozen, samples.targets, samples.weights, samples.label_weights)
-    taken = (_taken(a, rows).reshape(*shape, *a.shape[1:]) for a in arrays)
+    gathered = (_gathered(a, rows).reshape(*shape, *a.shape[1:]) for a in arrays)
     # Precision is a setting of the calling thread, and chunks are prepared in another one.
     with jax.enable_x64(samples.x.dtype == np.float64):
-        return Batch(*(jax.device_put(a) for a in taken))
+        return Batch(*(jax.device_put(a) for a in gathered))
 
 
-def _taken(array: Rows, rows: np.ndarray) -> np.ndarray:
+def _gathered(array: Rows, rows: np.ndarray) -> np.ndarray:
     """Some rows; `np.take` is the quicker way, but would first copy what is not contiguous."""
     plain = type(array) is np.ndarray and array.flags.c_contiguous
     return np.take(array, rows, axis=0) if plain else array[rows]
@@ -173,9 +189,11 @@ def chunks(
 
     All chunks have `length` batches; the surplus of the last one is there for its shape only.
     """
+    # A permutation of all rows for every chunk would make an epoch's cost quadratic in n.
+    permuted = lru_cache(maxsize=1)(partial(_epoch, seed, k, len(samples)))
     for step in range(first_step, n_steps, length):
         start, size = step * batch_size, length * batch_size
-        rows = row_stream(seed, k, len(samples), start, size, window)
+        rows = row_stream(seed, k, len(samples), start, size, window, permuted)
         yield (
             gather(samples, frozen, rows, (length, batch_size)),
             step,

@@ -20,7 +20,21 @@ from piefs.sources import Rows, scratch
 
 BLOCK_ROWS = 8192
 GRAM_ROWS = 2**18
+ENERGY_ROWS = 2**20  # that energies are taken over: beyond, their error is below a thousandth
 FORM_ELEMENTS = 2**23  # of the gradients of all maps that are in memory at a time
+
+
+def by_blocks(function: Callable[[np.ndarray], np.ndarray], x: Rows, size: int) -> np.ndarray:
+    """`function`, rows to rows, over all rows of x, at most `size` at a time."""
+    if len(x) <= size:
+        return function(x[:])
+    values = None
+    for start in range(0, len(x), size):
+        found = function(x[start : start + size])
+        if values is None:
+            values = scratch((len(x), *found.shape[1:]), found.dtype)
+        values[start : start + size] = found
+    return values  # type: ignore[return-value]
 
 
 def blockwise(function: Callable[[np.ndarray], ArrayLike], x: Rows) -> np.ndarray:
@@ -37,10 +51,16 @@ def blockwise(function: Callable[[np.ndarray], ArrayLike], x: Rows) -> np.ndarra
     return values  # type: ignore[return-value]
 
 
-def _blocks(x: Rows, most: int = BLOCK_ROWS) -> Iterator[tuple[np.ndarray, int]]:
-    """Blocks of x with their true number of rows. Small tables use the next power of two."""
+def _blocks(
+    x: Rows, most: int = BLOCK_ROWS, most_rows: int | None = None
+) -> Iterator[tuple[np.ndarray, int]]:
+    """Blocks of x with their true number of rows. Small tables use the next power of two.
+
+    Where there are more than `most_rows`, blocks of about so many in all, spread evenly.
+    """
     size = min(BLOCK_ROWS, most, 1 << max(0, len(x) - 1).bit_length())
-    for start in range(0, len(x), size):
+    step = size if most_rows is None else size * -(-len(x) // max(most_rows, size))
+    for start in range(0, len(x), step):
         block = x[start : start + size]
         n = len(block)
         if n < size:
@@ -55,11 +75,15 @@ _log_scales = jax.jit(lambda metric, x: metric.log_scales(x))
 
 
 @jax.jit
-def _weighted_energy(phi: ScalarMap, metric: Metric, x: Array, weight: Array) -> Array:
-    """Σ w_i ‖A∇φ(x_i)‖²; a block may hold padding alone, so it is a sum and not a mean."""
-    _, gradient = phi.value_and_gradient(x)
-    transformed = metric.apply(x, gradient)
-    return jnp.sum(weight * dot(transformed, transformed))
+def _weighted_energies(maps: ScalarMap, metric: Metric, x: Array, weight: Array) -> Array:
+    """Σ w_i ‖A∇φ_k(x_i)‖², shape (K,); a block may hold padding, so it is a sum and not a mean."""
+
+    def energy(phi: ScalarMap) -> Array:
+        _, gradient = phi.value_and_gradient(x)
+        transformed = metric.apply(x, gradient)
+        return jnp.sum(weight * dot(transformed, transformed))
+
+    return jax.lax.map(energy, maps)
 
 
 @jax.jit
@@ -84,32 +108,51 @@ def coordinates_of(maps: ScalarMap, x: Rows, mixing: np.ndarray | None = None) -
     return blockwise(lambda block: _mixed_maps(maps, mixing, block), x)
 
 
-def dirichlet_matrix(maps: ScalarMap, metric: Metric, samples: Samples) -> np.ndarray:
-    """⟨φ_j, φ_k⟩_mde over all samples, shape (K, K), in double precision."""
-    size = max(1, FORM_ELEMENTS // (n_maps(maps) * samples.x.shape[1]))
+def gram_of(maps: ScalarMap, samples: Samples) -> np.ndarray:
+    """The Gram matrix of the maps over all samples, (K, K), in double precision."""
+    maps = jax.device_put(maps)
     total = np.zeros((n_maps(maps), n_maps(maps)))
-    for (x, _), (w, _) in zip(
-        _blocks(samples.x, size), _blocks(samples.weights, size), strict=True
-    ):
-        total += np.asarray(_weighted_forms(maps, metric, x, w), dtype=np.float64)
+    for (x, n), (w, _) in zip(_blocks(samples.x), _blocks(samples.weights), strict=True):
+        total += _gram_sum(np.asarray(_all_maps(maps, x))[:n], w[:n])
     return total / samples.weights.sum(dtype=float)
 
 
-def energy_of(phi: ScalarMap, metric: Metric, samples: Samples) -> float:
-    """⟨φ, φ⟩_mde over all samples."""
-    blocks = zip(_blocks(samples.x), _blocks(samples.weights), strict=True)
-    parts = [_weighted_energy(phi, metric, x, w) for (x, _), (w, _) in blocks]
-    return float(np.sum(parts, dtype=float) / samples.weights.sum(dtype=float))
+def dirichlet_matrix(maps: ScalarMap, metric: Metric, samples: Samples) -> np.ndarray:
+    """⟨φ_j, φ_k⟩_mde over the samples, shape (K, K), in double precision."""
+    size = max(1, FORM_ELEMENTS // (n_maps(maps) * samples.x.shape[1]))
+    total, weight = np.zeros((n_maps(maps), n_maps(maps))), 0.0
+    for x, w in _weighted_blocks(samples, size):
+        total += np.asarray(_weighted_forms(maps, metric, x, w), dtype=np.float64)
+        weight += w.sum(dtype=float)
+    return total / weight
+
+
+def energies_of(maps: ScalarMap, metric: Metric, samples: Samples) -> np.ndarray:
+    """⟨φ_k, φ_k⟩_mde of each map of a stack over the samples, shape (K,), in one pass."""
+    total, weight = np.zeros(n_maps(maps)), 0.0
+    for x, w in _weighted_blocks(samples):
+        total += np.asarray(_weighted_energies(maps, metric, x, w), dtype=np.float64)
+        weight += w.sum(dtype=float)
+    return total / weight
 
 
 def log_scale_range(metric: Metric, x: Rows) -> tuple[float, float]:
-    """The least and greatest log λ_i(x) over all rows: how anisotropic the metric has become."""
+    """The least and greatest log λ_i(x) over the rows: how anisotropic the metric has become."""
     ranges = []
-    for block, n in _blocks(x):
+    for block, n in _blocks(x, most_rows=ENERGY_ROWS):
         log_scales = np.asarray(_log_scales(metric, block))[:n]
         ranges.append((log_scales.min(), log_scales.max()))
     low, high = np.array(ranges).T
     return float(low.min()), float(high.max())
+
+
+def _weighted_blocks(
+    samples: Samples, size: int = BLOCK_ROWS
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Blocks of rows and of their weights; of very many, blocks spread evenly over them."""
+    blocks = (_blocks(part, size, ENERGY_ROWS) for part in (samples.x, samples.weights))
+    for (x, _), (w, _) in zip(*blocks, strict=True):
+        yield x, w
 
 
 class Columns:
@@ -155,9 +198,14 @@ def weighted_gram(phi: Rows, weights: np.ndarray) -> np.ndarray:
     """Σ w φφᵀ / Σ w, shape (K, K), in double precision."""
     total = np.zeros((phi.shape[1], phi.shape[1]))
     for start in range(0, len(phi), GRAM_ROWS):
-        block = phi[start : start + GRAM_ROWS].astype(np.float64)
-        total += (block * weights[start : start + GRAM_ROWS, None]).T @ block
+        rows = slice(start, start + GRAM_ROWS)
+        total += _gram_sum(phi[rows], weights[rows])
     return total / weights.sum(dtype=float)
+
+
+def _gram_sum(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    block = phi.astype(np.float64)
+    return (block * weights[:, None]).T @ block
 
 
 def _columns_of(phi: ScalarMap, x: Rows) -> np.ndarray:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -44,10 +45,27 @@ from its lowest. These, as the two above, are shares of the loss of a constant p
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that is wrong: its kind, and in words what was seen and what to do."""
+    """Something to know of a run: what was seen and what to try; `bad` if it spoils the model."""
 
     kind: str
-    message: str
+    says: str
+    advice: str
+    bad: bool = True
+
+    @property
+    def message(self) -> str:
+        """Both in one."""
+        return f"{self.says} {self.advice}"
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Finding:
+        """A finding as it was written down: by its fields, or, earlier, as kind and message."""
+        kind = str(document["kind"])
+        if "message" in document:
+            says, _, advice = str(document["message"]).partition(". ")
+            return cls(kind, f"{says[:1].upper()}{says[1:].removesuffix('.')}.", advice)
+        says, advice = str(document["says"]), str(document["advice"])
+        return cls(kind, says, advice, bool(document["bad"]))
 
 
 @dataclass(frozen=True)
@@ -91,7 +109,7 @@ def _constant_maps(evidence: Evidence) -> Finding | None:
     return Finding(
         "dead-maps",
         f"{len(dead)} of {evidence.raw.shape[1]} maps are constant on the training rows (map "
-        f"{listed}): their units are all off, or smoothness outweighs what they would explain. "
+        f"{listed}): their units are all off, or smoothness outweighs what they would explain.",
         'Lower learning_rate or smoothness, or take activation="silu" instead of "relu", or fewer '
         "maps (n_components).",
     )
@@ -103,9 +121,9 @@ def _degenerate_metric(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "metric",
-        f"the metric is degenerate: |log λ| reaches {largest:.1f}, so that some directions count "
-        f"for nothing and others for all. Set metric_bound=3, or a penalty such as anisotropy=0.1, "
-        'or metric_constraint="trace".',
+        f"The metric is degenerate: |log λ| reaches {largest:.1f}, so that some directions count "
+        "for nothing and others for all.",
+        'Set metric_bound=3, or a penalty such as anisotropy=0.1, or metric_constraint="trace".',
     )
 
 
@@ -122,8 +140,9 @@ def _gram_error(evidence: Evidence) -> Finding | None:
     )
     return Finding(
         "gram-error",
-        f"the maps are far from orthonormal: a Gram error of {worst:.3g} for {n_maps} maps, where "
-        f"maps that are all zero have {n_maps}. To mend it, {remedy}.",
+        f"The maps are far from orthonormal: a Gram error of {worst:.3g} for {n_maps} maps, where "
+        f"maps that are all zero have {n_maps}.",
+        f"To mend it, {remedy}.",
     )
 
 
@@ -137,9 +156,9 @@ def _still_improving(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "still-improving",
-        f"the validation loss was still falling when the steps ended: by {100 * fall:.0f} % of the "
-        f"loss of a constant prediction in their second half. Take more steps_per_component than "
-        f"{evidence.config.steps_per_component}.",
+        f"The validation loss was still falling when the steps ended: by {100 * fall:.0f} % of the "
+        "loss of a constant prediction in their second half.",
+        f"Take more steps_per_component than {evidence.config.steps_per_component}.",
     )
 
 
@@ -165,10 +184,10 @@ def _saturated(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "saturated",
-        f"the readout is saturated: the training rows are learned by heart (loss "
+        f"The readout is saturated: the training rows are learned by heart (loss "
         f"{last['loss_class']:.2g}) while the validation loss has risen from "
-        f"{min(losses) * evidence.chance:.3g} to {last['validation_loss']:.3g}. Set "
-        "early_stopping=True, or raise weight_decay.",
+        f"{min(losses) * evidence.chance:.3g} to {last['validation_loss']:.3g}.",
+        "Set early_stopping=True, or raise weight_decay.",
     )
 
 
@@ -180,7 +199,7 @@ def _overfitted(evidence: Evidence) -> Finding | None:
         return None
     return Finding(
         "overfitting",
-        f"the validation loss ({last['validation_loss']:.3g}) is far above the training loss "
-        f"({last['loss_class']:.3g}): the maps do not carry over to new rows. Raise weight_decay, "
-        "set early_stopping=True, or give more rows.",
+        f"The validation loss ({last['validation_loss']:.3g}) is far above the training loss "
+        f"({last['loss_class']:.3g}): the maps do not carry over to new rows.",
+        "Raise weight_decay, set early_stopping=True, or give more rows.",
     )

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.batches import Samples
+from piefs.batches import Samples, some_rows
 from piefs.maps import ScalarMap, is_single, stack
 from piefs.objective import Trainable
 
@@ -52,7 +52,7 @@ def follow_maps(
     if is_single(maps):
         maps = stack([*frozen, maps])
     n = len(samples)
-    rows = np.random.default_rng(seed).permutation(n)[:MOST_ROWS] if n > MOST_ROWS else slice(n)
+    rows = some_rows(seed, n, MOST_ROWS) if n > MOST_ROWS else slice(n)
     found = outer_product(maps, samples.x[rows], samples.weights[rows])
     metric: Any = params.metric
     return eqx.tree_at(lambda p: p.metric, params, metric.refreshed(found))

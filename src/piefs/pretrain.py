@@ -14,6 +14,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from piefs.batches import some_rows
 from piefs.maps import ScalarMap, coordinates, init_map, stack, unstack
 
 N_POINTS = 1000
@@ -40,7 +41,7 @@ def distill(maps: ScalarMap, x: Array, targets: Array, n_steps: int = N_STEPS) -
 
 def subsample(n: int, seed: int, n_points: int = N_POINTS) -> np.ndarray:
     """The rows that the graph is built on: at most `n_points` of n, in random order."""
-    return np.random.default_rng([seed, n]).permutation(n)[:n_points]
+    return some_rows([seed, n], n, n_points)
 
 
 def graph_laplacian_maps(

@@ -5,6 +5,9 @@ maps: G = E Σ_k ∇φ_k∇φ_kᵀ of the coordinates. From the metric: E (AᵀA
 cheap; at the trace-normalised optimum it is proportional to G^½ (docs/metrics.md).
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,12 +23,7 @@ ELEMENTS = 2**24  # of the arrays in memory at a time
 
 def gradient_outer_product(model: Model, x: np.ndarray) -> np.ndarray:
     """G = E Σ_k ∇φ_k∇φ_kᵀ of the coordinates over the rows of x, shape (d, d)."""
-    n_components, d = model.mixing.shape[0], x.shape[1]
-    size = max(1, ELEMENTS // (n_components * d))
-    total = np.zeros((d, d))
-    for start in range(0, len(x), size):
-        total += np.asarray(_summed_outer_products(model, x[start : start + size]), np.float64)
-    return total / len(x)
+    return _mean_over_blocks(_summed_outer_products, model, x)
 
 
 @jax.jit
@@ -39,17 +37,23 @@ def slopes_by_map(model: Model, x: np.ndarray) -> np.ndarray:
 
     The sum over k is the diagonal of `gradient_outer_product`.
     """
-    n_components, d = model.mixing.shape[0], x.shape[1]
-    size = max(1, ELEMENTS // (n_components * d))
-    total = np.zeros((d, n_components))
-    for start in range(0, len(x), size):
-        total += np.asarray(_summed_squares(model, x[start : start + size]), np.float64)
-    return total / len(x)
+    return _mean_over_blocks(_summed_squares, model, x)
 
 
 @jax.jit
 def _summed_squares(model: Model, x: Array) -> Array:
     return jnp.sum(_gradients(model, x) ** 2, axis=0).T
+
+
+def _mean_over_blocks(
+    summed: Callable[[Model, Any], Array], model: Model, x: np.ndarray
+) -> np.ndarray:
+    """The mean over rows of what `summed` adds up over a block of them, in double precision."""
+    size = max(1, ELEMENTS // (model.mixing.shape[0] * x.shape[1]))
+    total = np.zeros(())
+    for start in range(0, len(x), size):
+        total = total + np.asarray(summed(model, x[start : start + size]), np.float64)
+    return total / len(x)
 
 
 def _gradients(model: Model, x: Array) -> Array:

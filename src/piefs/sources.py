@@ -9,34 +9,18 @@ from __future__ import annotations
 
 import tempfile
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from threading import Lock
+from typing import Any
 
 import numpy as np
 
 from piefs.errors import InputError
 
 CACHE_BYTES = 256 * 2**20  # of decoded groups, for each source
-IN_MEMORY_BYTES = 2**30  # larger scratch arrays are files
-
-
-class Rows(Protocol):
-    """A matrix that gives rows by slice or by an array of row numbers."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
-        ...
-
-    @property
-    def dtype(self) -> np.dtype:
-        """The type of the numbers."""
-        ...
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, index: Any) -> np.ndarray: ...
+IN_MEMORY_BYTES = 256 * 2**20  # larger scratch arrays are files
+PIECE_ELEMENTS = 2**16  # that are scaled at a time: in double precision they fit a core's cache
+BLOCK_BYTES = 16 * 2**20  # that are copied at a time
 
 
 class LazyRows:
@@ -45,6 +29,8 @@ class LazyRows:
     shape: tuple[int, int]
     dtype: np.dtype
     ndim = 2
+    is_quick = False
+    """Whether rows in any order are read about as quickly as neighbours."""
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -55,6 +41,14 @@ class LazyRows:
             f"{type(self).__name__} of shape {self.shape} is read block by block: take rows[a:b]"
         )
 
+    def __getitem__(self, index: Any) -> np.ndarray:
+        """Rows by a slice, a mask or an array of their numbers."""
+        raise NotImplementedError
+
+
+Rows = np.ndarray | LazyRows
+"""A matrix that gives rows by slice or by an array of row numbers."""
+
 
 class ScaledRows(LazyRows):
     """(x − center) / scale of rows that are read when needed, in the precision asked for."""
@@ -63,8 +57,19 @@ class ScaledRows(LazyRows):
         self.rows, self.center, self.scale = rows, center, scale
         self.shape, self.dtype = (len(rows), rows.shape[1]), np.dtype(dtype)
 
+    @property
+    def is_quick(self) -> bool:
+        """As the rows that are scaled."""
+        return is_quick(self.rows)
+
     def __getitem__(self, index: Any) -> np.ndarray:
-        block = ((self.rows[index] - self.center) / self.scale).astype(self.dtype)
+        taken = self.rows[index]
+        block = np.empty(taken.shape, self.dtype)
+        step = max(1, PIECE_ELEMENTS // max(1, taken.shape[1]))
+        for start in range(0, len(taken), step):
+            piece = taken[start : start + step] - self.center
+            piece /= self.scale
+            block[start : start + step] = piece
         if not np.isfinite(block.sum()):
             self._refuse_gaps(block, index)
         return block
@@ -72,11 +77,44 @@ class ScaledRows(LazyRows):
     def _refuse_gaps(self, block: np.ndarray, index: Any) -> None:
         bad = np.argwhere(~np.isfinite(block))
         if len(bad):
-            row = np.arange(len(self))[index][bad[0][0]]
+            row = row_numbers(index, len(self))[bad[0][0]]
             raise InputError(
                 f"row {row}, column {bad[0][1]} is no finite number of type {self.dtype}; fill or "
                 "leave out such rows first"
             )
+
+
+class SelectedRows(LazyRows):
+    """Some rows of others that are read when needed, in the order of their numbers."""
+
+    def __init__(self, rows: Rows, numbers: np.ndarray) -> None:
+        self.rows, self.numbers = rows, np.asarray(numbers)
+        self.shape, self.dtype = (len(self.numbers), rows.shape[1]), np.dtype(rows.dtype)
+
+    @property
+    def is_quick(self) -> bool:
+        """As the rows that are selected from."""
+        return is_quick(self.rows)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        return np.asarray(self.rows[self.numbers[index]])
+
+
+class PickedColumns(LazyRows):
+    """Some columns, as float64, of rows that are read when needed; gaps are filled if so asked."""
+
+    def __init__(self, rows: Rows, columns: Sequence[int], fill: np.ndarray | None = None) -> None:
+        self.rows, self.columns, self.fill = rows, np.asarray(columns, np.intp), fill
+        self.shape, self.dtype = (len(rows), len(self.columns)), np.dtype(np.float64)
+
+    @property
+    def is_quick(self) -> bool:
+        """As the rows that the columns are of."""
+        return is_quick(self.rows)
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        block = np.asarray(self.rows[index])[:, self.columns].astype(np.float64)
+        return block if self.fill is None else np.where(np.isfinite(block), block, self.fill)
 
 
 class GroupedRows(LazyRows):
@@ -99,13 +137,15 @@ class GroupedRows(LazyRows):
         self.shape, self.dtype = (int(self.starts[-1]), n_features), np.dtype(dtype)
         self.cache_bytes = cache_bytes
         self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
+        self._lock = Lock()  # batches are gathered in a thread of their own
+
+    @property
+    def is_quick(self) -> bool:
+        """Where all groups can be kept."""
+        return len(self) * self.shape[1] * self.dtype.itemsize <= self.cache_bytes
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        if isinstance(index, slice):
-            index = np.arange(*index.indices(len(self)))
-        rows = np.asarray(index)
-        if rows.dtype == bool:
-            rows = np.flatnonzero(rows)
+        rows = row_numbers(index, len(self))
         groups = np.searchsorted(self.starts, rows, side="right") - 1
         found = np.empty((len(rows), self.shape[1]), self.dtype)
         for group in np.unique(groups):
@@ -114,46 +154,24 @@ class GroupedRows(LazyRows):
         return found
 
     def _group(self, i: int) -> np.ndarray:
-        if i in self._kept:
+        with self._lock:
+            if i not in self._kept:
+                self._kept[i] = np.asarray(self.read(i), self.dtype)
             self._kept.move_to_end(i)
+            held = sum(one.nbytes for one in self._kept.values())
+            while held > self.cache_bytes and len(self._kept) > 1:
+                held -= self._kept.popitem(last=False)[1].nbytes
             return self._kept[i]
-        group = np.asarray(self.read(i), self.dtype)
-        self._kept[i] = group
-        held = sum(one.nbytes for one in self._kept.values())
-        while held > self.cache_bytes and len(self._kept) > 1:
-            held -= self._kept.popitem(last=False)[1].nbytes
-        return group
 
 
-def chunked_rows(array: Any) -> GroupedRows:
-    """An array with a `chunks` attribute, as those of Zarr and HDF5 are, read chunk by chunk."""
-    size = int(array.chunks[0]) if array.chunks else len(array)
-    starts = [*range(0, len(array), size), len(array)]
-
-    def read(i: int) -> np.ndarray:
-        return np.asarray(array[starts[i] : starts[i + 1]])
-
-    return GroupedRows(read, starts, int(array.shape[1]), array.dtype)
-
-
-def parquet_rows(files: Sequence[Path], columns: Sequence[str], dtype: Any) -> GroupedRows:
-    """Numeric columns of Parquet files, read by row groups."""
-    from pyarrow import parquet
-
-    places, starts = [], [0]
-    for path in files:
-        metadata = parquet.read_metadata(path)
-        for i in range(metadata.num_row_groups):
-            places.append((path, i))
-            starts.append(starts[-1] + metadata.row_group(i).num_rows)
-
-    def read(i: int) -> np.ndarray:
-        path, group = places[i]
-        with parquet.ParquetFile(path) as file:
-            table = file.read_row_group(group, columns=list(columns))
-        return np.column_stack([table[name].to_numpy().astype(dtype) for name in columns])
-
-    return GroupedRows(read, starts, len(columns), dtype)
+def row_numbers(index: Any, n: int) -> np.ndarray:
+    """The numbers of the rows that a slice, a mask or an array of numbers asks for, among n."""
+    if isinstance(index, slice):
+        return np.arange(*index.indices(n))
+    rows = np.asarray(index)
+    if rows.dtype == bool:
+        return np.flatnonzero(rows)
+    return np.where(rows < 0, rows + n, rows)
 
 
 def is_lazy(rows: Any) -> bool:
@@ -163,6 +181,34 @@ def is_lazy(rows: Any) -> bool:
             return True
         rows = rows.base
     return isinstance(rows, LazyRows)
+
+
+def is_quick(rows: Any) -> bool:
+    """Whether rows in any order are read about as quickly as neighbours."""
+    return rows.is_quick if isinstance(rows, LazyRows) else True
+
+
+def taken(rows: Rows, numbers: np.ndarray) -> Rows:
+    """Some rows, read at once unless they are lazy and many."""
+    size = len(numbers) * rows.shape[1] * np.dtype(rows.dtype).itemsize
+    if is_lazy(rows) and size > IN_MEMORY_BYTES:
+        return SelectedRows(rows, numbers)
+    return rows[numbers]
+
+
+def blocks_of(rows: Rows) -> Iterator[np.ndarray]:
+    """All rows, in blocks of a size that memory does not feel."""
+    step = max(1, BLOCK_BYTES // (rows.shape[1] * np.dtype(rows.dtype).itemsize))
+    for start in range(0, len(rows), step):
+        yield rows[start : start + step]
+
+
+def quick(rows: Rows) -> Rows:
+    """The rows, in a scratch file of numbers where reading them in any order would take long.
+
+    A group of rows would be decoded anew for every few of them; so each is decoded once.
+    """
+    return rows if is_quick(rows) else spooled(blocks_of(rows), rows.dtype)
 
 
 def scratch(shape: tuple[int, ...], dtype: Any, most_bytes: int = IN_MEMORY_BYTES) -> np.ndarray:
@@ -176,17 +222,27 @@ def scratch(shape: tuple[int, ...], dtype: Any, most_bytes: int = IN_MEMORY_BYTE
 def spooled(chunks: Iterable[Any], dtype: Any = np.float32) -> np.ndarray:
     """Chunks of rows, written one after the other to a file without a name, and mapped from it."""
     with tempfile.TemporaryFile() as file:
-        n, width = 0, None
+        n, width = 0, -1
         for chunk in chunks:
             block = np.ascontiguousarray(chunk, dtype=dtype)
-            if block.ndim != 2 or width not in (None, block.shape[1]):
+            if block.ndim != 2 or width not in (-1, block.shape[1]):
                 raise InputError(
                     f"chunk after row {n} has shape {block.shape}; all must be (rows, "
-                    f"{'columns' if width is None else width})"
+                    f"{'columns' if width < 0 else width})"
                 )
-            file.write(block.data)
+            _append(file, block)
             n, width = n + len(block), block.shape[1]
         if not n:
             raise InputError("there is no row in the chunks")
         file.flush()
         return np.memmap(file, dtype=dtype, mode="r", shape=(n, width))
+
+
+def _append(file: Any, block: np.ndarray) -> None:
+    try:
+        file.write(block.data)
+    except OSError as error:
+        raise InputError(
+            f"the scratch file in {tempfile.gettempdir()} cannot grow ({error.strerror}); free "
+            "some room, or let TMPDIR name a folder that has it"
+        ) from error

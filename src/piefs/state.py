@@ -13,7 +13,7 @@ import optax
 from jax import Array
 
 from piefs.batches import Samples
-from piefs.columns import energy_of, log_scale_range
+from piefs.columns import energies_of, log_scale_range
 from piefs.config import TrainConfig
 from piefs.history import LOSSES, HeldOut, has_plateaued, means_of
 from piefs.joint import all_maps_readout, init_prefix_readouts
@@ -157,7 +157,7 @@ def with_turn_over(
         params=params,
         opt_state=config.optimizer.init(params),
         frozen=(*state.frozen, *maps),
-        energies=(*state.energies, *(energy_of(one, metric, samples) for one in maps)),
+        energies=(*state.energies, *energies_of(stack(maps), metric, samples).tolist()),
         log_scale_ranges=(*state.log_scale_ranges, *log_scales),
         steps=(*state.steps, state.step),
     )

@@ -14,8 +14,11 @@ from piefs.cli.options import (
     Data,
     DataDir,
     Debug,
-    ExportFormat,
+    Drop,
     Force,
+    Gaps,
+    Group,
+    IdColumn,
     Json,
     Missing,
     Model,
@@ -27,10 +30,17 @@ from piefs.cli.options import (
     Resume,
     Seed,
     SplitName,
+    SplitSeed,
+    Target,
     Task,
+    Time,
+    WhatToLearn,
     number_of_maps,
+    source_of,
 )
 from piefs.cli.research import eigen, reproduce
+from piefs.cli.sharing_commands import export, report
+from piefs.cli.tune_command import tune
 from piefs.compilation import keep_compiled
 
 app = typer.Typer(
@@ -76,10 +86,8 @@ def demo(
 @app.command()
 def fit(
     data: Data,
-    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
-    task: Annotated[
-        Task, typer.Option(help="What to learn; auto decides by the values of the target.")
-    ] = Task.auto,
+    target: Target = None,
+    task: WhatToLearn = Task.auto,
     preset: Annotated[
         Preset | None, typer.Option(help="Named set of settings, default if none is named.")
     ] = None,
@@ -111,15 +119,13 @@ def fit(
     config: Annotated[
         Path | None, typer.Option(help="TOML or JSON file of settings; options here win.")
     ] = None,
-    missing: Annotated[Missing, typer.Option(help="What to do with gaps.")] = Missing.error,
-    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None,
-    id_column: Annotated[
-        str | None, typer.Option("--id", help="A column that names rows; kept in predictions.")
-    ] = None,
-    group: Annotated[str | None, typer.Option(help="Keep rows of one value together.")] = None,
-    time: Annotated[str | None, typer.Option(help="Hold out the latest rows by this.")] = None,
+    missing: Gaps = Missing.error,
+    drop: Drop = None,
+    id_column: IdColumn = None,
+    group: Group = None,
+    time: Time = None,
     seed: Seed = 0,
-    split_seed: Annotated[int, typer.Option(help="Seed of the splits.", min=0)] = 0,
+    split_seed: SplitSeed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
     data_dir: DataDir = None,
     device: Annotated[str | None, typer.Option(help="cpu, gpu or tpu.")] = None,
@@ -135,20 +141,10 @@ def fit(
     """Fit a model and leave it, its metrics, history, figures and a report in a folder."""
     from piefs.cli.fit import fit_data
 
+    columns = {"target": target, "id_column": id_column, "group": group, "time": time}
     fit_data(
-        data,
+        source_of(data, data_dir, task, split_seed, drop=drop, missing=missing, **columns),
         out or Path("runs") / f"{Path(data).stem}-{seed}",
-        source={
-            "target": target,
-            "drop": tuple(drop or ()),
-            "id_column": id_column,
-            "group": group,
-            "time": time,
-            "missing": missing.value,
-        },
-        data_dir=data_dir,
-        split_seed=split_seed,
-        task=task.value,
         quiet=quiet,
         as_json=as_json,
         config=config,
@@ -171,61 +167,7 @@ def fit(
     )
 
 
-@app.command()
-def tune(
-    data: Data,
-    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
-    task: Annotated[
-        Task, typer.Option(help="What to learn; auto decides by the values of the target.")
-    ] = Task.auto,
-    budget: Annotated[
-        float | None, typer.Option(help="Minutes to search for; as many trials as they allow.")
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(help="How many settings to try, 18 if no budget is given.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(help="How many trials at a time.", min=1)] = 1,
-    missing: Annotated[Missing, typer.Option(help="What to do with gaps.")] = Missing.error,
-    drop: Annotated[list[str] | None, typer.Option(help="A column to leave out.")] = None,
-    id_column: Annotated[
-        str | None, typer.Option("--id", help="A column that names rows, and is not used.")
-    ] = None,
-    group: Annotated[str | None, typer.Option(help="Keep rows of one value together.")] = None,
-    time: Annotated[str | None, typer.Option(help="Hold out the latest rows by this.")] = None,
-    seed: Seed = 0,
-    split_seed: Annotated[int, typer.Option(help="Seed of the splits.", min=0)] = 0,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder for the records; the same command goes on there.")
-    ] = None,
-    data_dir: DataDir = None,
-    quiet: Quiet = False,
-    as_json: Json = False,
-    debug: Debug = False,
-) -> None:
-    """Search for better settings on validation rows; the test rows are not looked at."""
-    from piefs.cli.tune import tune_data
-
-    tune_data(
-        data,
-        out or Path("runs") / f"tune-{Path(data).stem}-{seed}",
-        source={
-            "target": target,
-            "drop": tuple(drop or ()),
-            "id_column": id_column,
-            "group": group,
-            "time": time,
-            "missing": missing.value,
-        },
-        data_dir=data_dir,
-        split_seed=split_seed,
-        task=task.value,
-        quiet=quiet,
-        as_json=as_json,
-        budget_minutes=budget,
-        n_trials=trials,
-        n_jobs=jobs,
-        seed=seed,
-    )
+app.command()(tune)
 
 
 @app.command()
@@ -286,49 +228,8 @@ def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
     show_model(model, as_json=as_json)
 
 
-@app.command()
-def export(
-    model: Model,
-    chosen: Annotated[
-        ExportFormat | None,
-        typer.Option(
-            "--format",
-            help="onnx: a graph for ONNX runtimes; numpy: one Python file that needs numpy alone. "
-            "If not given, as the name of --out ends.",
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            help="The file (.onnx or .py) to write, else model.onnx or model.py in MODEL."
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Write a model as a file for programs without piefs: coordinates, labels, probabilities."""
-    from piefs.cli.export import export_model
-
-    export_model(model, None if chosen is None else chosen.value, out, force=force, quiet=quiet)
-
-
-@app.command()
-def report(
-    run: Annotated[Path, typer.Argument(help="A run's folder.")],
-    quiet: Quiet = False,
-    debug: Debug = False,
-) -> None:
-    """Write the report of a run anew, from what is in its folder."""
-    from piefs.report import write_page
-
-    page = write_page(run)
-    if not quiet:
-        typer.echo(f"The report is in {page}.")
-
-
-app.command()(reproduce)
-app.command()(eigen)
+for command in (export, report, reproduce, eigen):
+    app.command()(command)
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ from rich.table import Table
 
 from piefs.callbacks import ProgressBar
 from piefs.cli.config import read_config, use_device
+from piefs.cli.options import Source
 from piefs.datasets import BUILTIN, Dataset, load
 from piefs.datasets.own import load_own
+from piefs.diagnosis import Finding
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import resolve_settings
 from piefs.io.documents import read_json, reading
@@ -43,13 +46,9 @@ def demonstrate(out: Path, *, seed: int, quiet: bool, as_json: bool) -> None:
 
 
 def fit_data(
-    data: str,
+    source: Source,
     out: Path,
     *,
-    source: dict[str, Any],
-    data_dir: Path | None,
-    split_seed: int,
-    task: str,
     quiet: bool,
     as_json: bool,
     resume: bool,
@@ -68,7 +67,7 @@ def fit_data(
         with reading(folder.metrics, "fit again with --force"):
             metrics = read_json(folder.metrics)
             return _tell_results(console, metrics, out, as_json=as_json)
-    dataset, extras, notices = load_source(data, source, data_dir, split_seed, task)
+    dataset, extras, notices = load_source(source)
     tell_data(console, dataset)
     for notice in notices:
         console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
@@ -78,36 +77,37 @@ def fit_data(
     _tell_results(console, metrics, out, as_json=as_json)
 
 
-def load_source(
-    data: str, source: dict[str, Any], data_dir: Path | None, split_seed: int, task: str
-) -> tuple[Dataset, dict[str, Any], list[str]]:
+def load_source(source: Source) -> tuple[Dataset, dict[str, Any], list[str]]:
     """The data set, what `run` must know beside it, and what to tell the user."""
-    if data in BUILTIN:
-        given = [name for name, value in source.items() if value not in (None, (), "error")]
-        if given:
-            option = f"--{given[0].removesuffix('_column')}"
-            raise InputError(f"{option} is for your own files; {data!r} is a built-in data set")
-        if task == "regression":
-            raise InputError(
-                f"--task regression is for your own files; {data!r} is a built-in data set, and "
-                "those are of classes"
-            )
-        dataset = load(data, data_dir, split_seed)
-        task = "classification" if task == "auto" else task
-        return dataset, {"task": task}, []
-    if not Path(data).suffix:
+    if source.data in BUILTIN:
+        return _load_builtin(source)
+    if not Path(source.data).suffix:
         raise InputError(
-            f"unknown data set {data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
+            f"unknown data set {source.data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
             "(.csv, .tsv, .parquet, .arrow, .npz, .npy)"
         )
-    own = load_own(Path(data), split_seed=split_seed, task=task, **source)
-    document = described_data(own.dataset, own.encoder, source["target"], source["id_column"])
+    columns = source.columns
+    own = load_own(
+        Path(source.data), split_seed=source.split_seed, task=source.task, **asdict(columns)
+    )
+    document = described_data(own.dataset, own.encoder, columns.target, columns.id_column)
     notices = [*own.encoder.describe(), *own.notices]
     extras = {
         **{"task": own.task, "document": document, "unlabeled": own.unlabeled},
         "notices": own.notices,
     }
     return own.dataset, extras, notices
+
+
+def _load_builtin(source: Source) -> tuple[Dataset, dict[str, Any], list[str]]:
+    """A built-in data set, whose columns, classes and splits are fixed."""
+    is_built_in = f"is for your own files; {source.data!r} is a built-in data set"
+    if given := list(source.columns.given()):
+        raise InputError(f"--{given[0]} {is_built_in}")
+    if source.task == "regression":
+        raise InputError(f"--task regression {is_built_in}, and those are of classes")
+    dataset = load(source.data, source.data_dir, source.split_seed)
+    return dataset, {"task": "classification" if source.task == "auto" else source.task}, []
 
 
 def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
@@ -149,9 +149,10 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
             scores.add_row(label, *("–" if value is None else form(value) for value in values))
     console.print(scores)
     if (gap := overfitting(metrics)) is not None:
-        console.print(f"{gap.says} {gap.advice}", style="dim", soft_wrap=True)
-    for finding in metrics.get("warnings", ()):
-        console.print(f"[yellow]Warning:[/yellow] {escape(finding['message'])}", soft_wrap=True)
+        console.print(gap.message, style="dim", soft_wrap=True)
+    for warning in metrics.get("warnings", ()):
+        message = Finding.from_document(warning).message
+        console.print(f"[yellow]Warning:[/yellow] {escape(message)}", soft_wrap=True)
     console.print(_energy_table(metrics["energies"]))
     rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
     if metrics["steps_saved"]:

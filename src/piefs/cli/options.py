@@ -1,8 +1,9 @@
 """Options that several commands share."""
 
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -62,6 +63,21 @@ Data = Annotated[
         help="A file (.csv, .tsv, .parquet, .arrow, .npz, .npy) or a built-in data set."
     ),
 ]
+Target = Annotated[str | None, typer.Option(help="The column to predict.")]
+WhatToLearn = Annotated[
+    Task, typer.Option(help="What to learn; auto decides by the values of the target.")
+]
+Gaps = Annotated[Missing, typer.Option(help="What to do with gaps.")]
+Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out.")]
+IdColumn = Annotated[
+    str | None, typer.Option("--id", help="A column that names rows; kept in predictions.")
+]
+UnusedIdColumn = Annotated[
+    str | None, typer.Option("--id", help="A column that names rows, and is not used.")
+]
+Group = Annotated[str | None, typer.Option(help="Keep rows of one value together.")]
+Time = Annotated[str | None, typer.Option(help="Hold out the latest rows by this.")]
+SplitSeed = Annotated[int, typer.Option(help="Seed of the splits.", min=0)]
 Part = Annotated[SplitName, typer.Option("--split", help="Which part of a built-in data set.")]
 OutFile = Annotated[
     Path | None,
@@ -73,6 +89,50 @@ NumberOfMaps = Annotated[
         "-k", "--n-components", help="Number of maps K, or auto: as few as do on validation rows."
     ),
 ]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the columns of a user's own file are for."""
+
+    target: str | None = None
+    drop: tuple[str, ...] = ()
+    id_column: str | None = None
+    group: str | None = None
+    time: str | None = None
+    missing: str = Missing.error.value
+
+    def given(self) -> dict[str, Any]:
+        """Those that a command was given, by the names of their options."""
+        unsaid = asdict(Columns())
+        said = {name: value for name, value in asdict(self).items() if value != unsaid[name]}
+        return {name.removesuffix("_column"): value for name, value in said.items()}
+
+
+@dataclass(frozen=True)
+class Source:
+    """The rows that a command learns from: a built-in data set or a file, and how it is cut."""
+
+    data: str
+    columns: Columns
+    task: str
+    split_seed: int
+    data_dir: Path | None
+
+
+def source_of(
+    data: str,
+    data_dir: Path | None,
+    task: Task,
+    split_seed: int,
+    *,
+    drop: list[str] | None,
+    missing: Missing,
+    **columns: str | None,
+) -> Source:
+    """What the options that `fit` and `tune` share have said of the data."""
+    used = Columns(drop=tuple(drop or ()), missing=missing.value, **columns)
+    return Source(data, used, task.value, split_seed, data_dir)
 
 
 def number_of_maps(value: str | None) -> int | str | None:

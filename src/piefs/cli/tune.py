@@ -12,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from piefs.cli.fit import load_source, tell_data
+from piefs.cli.options import Source
 from piefs.datasets import Dataset
 from piefs.errors import InputError
 from piefs.tuning import Tuned, tune
@@ -20,25 +21,21 @@ ROWS_SHOWN = 8
 
 
 def tune_data(
-    data: str,
+    source: Source,
     out: Path,
     *,
-    source: dict[str, Any],
-    data_dir: Path | None,
-    split_seed: int,
-    task: str,
     quiet: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
     """Search on the training and validation rows of a data set; its test rows are not looked at."""
     console = Console(quiet=quiet or as_json)
-    dataset, extras, _ = load_source(data, source, data_dir, split_seed, task)
+    dataset, extras, _ = load_source(source)
     if extras["task"] == "unsupervised":
         raise InputError("there is nothing to tune by without labels: name a --target")
     tell_data(console, dataset)
     tuned = _search(console, dataset, extras["task"], out, options)
-    command = fit_command(data, source, split_seed, out / "best.json")
+    command = fit_command(source, out / "best.json")
     if as_json:
         print(json.dumps(_summary(tuned) | {"command": command}))
         return
@@ -79,16 +76,13 @@ def _search(
         )
 
 
-def fit_command(data: str, source: dict[str, Any], split_seed: int, best: Path) -> str:
+def fit_command(source: Source, best: Path) -> str:
     """The command that fits with the settings found, on the same splits."""
-    words = ["piefs", "fit", data]
-    names = {"id_column": "--id"}
-    for name, value in source.items():
-        option = names.get(name, f"--{name}")
+    words = ["piefs", "fit", source.data]
+    for option, value in source.columns.given().items():
         for one in value if isinstance(value, tuple) else (value,):
-            if one not in (None, "error"):
-                words += [option, str(one)]
-    words += ["--split-seed", str(split_seed)] if split_seed else []
+            words += [f"--{option}", str(one)]
+    words += ["--split-seed", str(source.split_seed)] if source.split_seed else []
     return shlex.join([*words, "--config", str(best)])
 
 

@@ -1,43 +1,38 @@
-"""Keywords, training and coordinates: what the estimators share."""
+"""Keywords and training: what the estimators share."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
-from pathlib import Path
 from typing import Any, Literal
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from piefs.batches import Samples
 from piefs.callbacks.progress import ProgressPrinter
 from piefs.callbacks.stages import Stage, announce, dismiss
 from piefs.columns import coordinates_of, dirichlet_matrix, weighted_gram
 from piefs.diagnosis import Evidence, findings
-from piefs.errors import InputError, TrainingWarning
-from piefs.estimators.beginnings import distilled_maps, graph_samples
-from piefs.estimators.budget import choose_budget, worth_choosing
+from piefs.errors import TrainingWarning
+from piefs.estimators.beginnings import as_trained, distilled_maps, graph_samples
+from piefs.estimators.budget import choose_budget
 from piefs.estimators.choosing import choose_n_components, most_maps
-from piefs.estimators.crossfit import check_folds, cross_fitted
+from piefs.estimators.coordinates import Coordinates
+from piefs.estimators.deciding import decide
 from piefs.estimators.finishing import finished_model
-from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.measures import (
-    gram_errors_of,
     leading_variance,
     loss_by_chance,
 )
 from piefs.estimators.rows import as_precise_as, samples_of, scaling_of, set_aside
 from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
 from piefs.estimators.settings import (
-    activation_for,
     decays_for,
     described,
     resolve_settings,
@@ -46,28 +41,23 @@ from piefs.estimators.settings import (
 from piefs.estimators.states import from_plain, to_plain
 from piefs.history import Validation
 from piefs.io.checkpoints import Checkpoint
-from piefs.losses import Readout
-from piefs.maps import unstack
 from piefs.metrics import MetricFactory
 from piefs.model import Model
 from piefs.objective import ReadoutLoss
 from piefs.presets import PAPER
-from piefs.ritz import Ritz, ritz
-from piefs.sources import Rows, ScaledRows, is_lazy
+from piefs.sources import Rows, is_lazy, quick, taken
 from piefs.state import TrainState, WarmStart, initial_state
 from piefs.train import Callback, train
 from piefs.weighting import Weighting
 
-ROWS_TO_SPARE = 10_000  # with so many rows, some can be set aside to stop on
-LAZY_WINDOW = 2**17  # rows among which those read from a file are shuffled
+MOST_HELD_OUT = 20_000  # of rows in a file
 ROWS_TO_JUDGE = 10_000  # so many tell whether a map varies
 
 
-class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
-    """Keywords, training and coordinates."""
+class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
+    """Keywords and training; what a fitted one can do is in `Coordinates`."""
 
     n_features_in_: int
-    fit: Callable[..., Any]
 
     def __init__(
         self,
@@ -172,7 +162,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
 
     def _fit(
         self,
-        X: np.ndarray,
+        X: Rows,
         targets: np.ndarray | None = None,
         *,
         y: Any = None,
@@ -197,15 +187,17 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             self._dtype = np.dtype(settings["dtype"])
             if validation_data is None and settings["early_stopping"] and in_turn:
                 kept, held = set_aside(
-                    np.arange(len(X)), targets, self.validation_fraction, self.seed_
+                    np.arange(len(X)), targets, self._fraction_to_hold_out(X), self.seed_
                 )
+                kept = np.sort(kept) if is_lazy(X) else kept  # neighbours in a file stay so
                 validation_data = X[held], _at(targets, held)
-                X, targets, weight = X[kept], _at(targets, kept), _at(weight, kept)
+                X, targets, weight = taken(X, kept), _at(targets, kept), _at(weight, kept)
             self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
             if self.standardize:
                 self.center_, self.scale_ = scaling_of(X, weight)
             unlabeled = None if X_unlabeled is None else self._rows(X_unlabeled)
-            samples = samples_of(self._standardized(X), targets, weight, class_weight, unlabeled)
+            rows = quick(self._standardized(X))
+            samples = samples_of(rows, targets, weight, class_weight, unlabeled)
             decays = decays_for(settings["weight_decay"])
             settings["weight_decay"] = decays[0]
             if settings["n_components"] == "auto":
@@ -272,7 +264,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         return train(samples, self.config_, **to_train, state=state)
 
     def _settings_for(
-        self, X: np.ndarray, targets: np.ndarray | None, validation_data: Any
+        self, X: Rows, targets: np.ndarray | None, validation_data: Any
     ) -> dict[str, Any]:
         """The settings for these rows, with what depends on them decided."""
         settings = self.check_settings(len(X), supervised=targets is not None)
@@ -281,23 +273,13 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
                 f"batch_size={self.batch_size} is clipped to the {len(X)} rows there are",
                 stacklevel=4,
             )
-        if settings["shuffle_window"] == "auto":
-            settings["shuffle_window"] = LAZY_WINDOW if is_lazy(X) else None
-        if settings["activation"] == "auto":
-            settings["activation"] = activation_for(X.shape[1])
-        if settings["early_stopping"] == "auto":
-            if settings["schedule"] == "sequential":
-                spare = len(X) >= ROWS_TO_SPARE and not is_lazy(X)
-                stops = validation_data is not None or spare
-            else:
-                n_steps = settings["steps_per_component"]
-                stops = targets is not None and worth_choosing(len(X), n_steps)
-            settings["early_stopping"] = stops
-        if settings["early_stopping"] and validation_data is None and is_lazy(X):
-            raise InputError(
-                "early_stopping on rows that are read from a file needs validation_data in memory"
-            )
+        decide(settings, X, targets, is_validated=validation_data is not None)
         return settings
+
+    def _fraction_to_hold_out(self, X: Rows) -> float:
+        """The share of rows to set aside, which are read at once; a moderate number of them do."""
+        most = MOST_HELD_OUT / len(X) if is_lazy(X) else 1.0
+        return min(self.validation_fraction, most)
 
     def _choose_budget(
         self,
@@ -312,7 +294,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             samples,
             self.config_,
             decays,
-            fraction=self.validation_fraction,
+            fraction=self._fraction_to_hold_out(samples.x),
             scorer=self._scorer,
             n_stages_after=n_stages_after,
             **_for_trials(to_train),
@@ -329,7 +311,7 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         n_components = choose_n_components(
             samples,
             self.config_,
-            fraction=self.validation_fraction,
+            fraction=self._fraction_to_hold_out(samples.x),
             scorer=self._scorer,
             **_for_trials(to_train),
         )
@@ -349,18 +331,6 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _standardized(self, X: Rows) -> Any:
-        """Rows as the maps take them; those that are read when needed are scaled then, too."""
-        if is_lazy(X):
-            return ScaledRows(X, self.center_, self.scale_, self._dtype)
-        if not self.standardize:
-            return np.ascontiguousarray(X, dtype=self._dtype)
-        return ((X - self.center_) / self.scale_).astype(self._dtype)
-
-    def _rows(self, X: Any) -> Any:
-        """New rows as the maps take them."""
-        return self._standardized(self._checked(X))
-
     def _validation(self, data: tuple[np.ndarray, np.ndarray | None] | None) -> Validation | None:
         if data is None:
             return None
@@ -378,15 +348,10 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         if self.warm_start and hasattr(self, "model_"):
             shapes = (self.model_.center.shape[0], self.config_.n_components)
             if shapes == (samples.x.shape[1], settings["n_components"]):
-                return WarmStart(unstack(self.model_.maps), self.model_.metric, self._raw_readout())
+                return as_trained(self.model_)
         if settings["pretraining"] is None:
             return None
         return WarmStart(distilled_maps(samples, settings, self.seed_))
-
-    def _raw_readout(self) -> Readout:
-        """The readout on the maps as they are trained, before mixing."""
-        readout = self.model_.readout
-        return Readout(readout.weights @ self.model_.mixing, readout.bias)
 
     def _set_fitted(self, final: TrainState, samples: Samples, *, whiten: bool) -> None:
         self._keep_number_of_maps(final.k)
@@ -424,93 +389,6 @@ class BasePIEFS(CallbackSupportMixin, TransformerMixin, BaseEstimator):
         self.n_components_ = n
         self.config_ = replace(self.config_, n_components=n)
         self.settings_["n_components"] = n
-
-    # --- coordinates ---------------------------------------------------------------------------
-
-    def _checked(self, X: Any) -> np.ndarray:
-        """New rows with the features seen in fit."""
-        return checked_arrays(self, X, reset=False)
-
-    def fit_transform(
-        self, X: Any, y: Any = None, *, cross_fit: bool | int = False, **fit_params: Any
-    ) -> np.ndarray:
-        """Fit, and give the coordinates of the training rows.
-
-        With `cross_fit` (True for five folds, or their number) each row's coordinates come from a
-        model that has not seen it: what a model trained on top of them should be given, since
-        coordinates that were shaped by labels flatter the rows they were fitted on. The model of
-        all rows is fitted too; `cross_fit_scores_` has its score on its own rows, and that of the
-        folds' models on rows they have not seen.
-        """
-        n_folds = check_folds(cross_fit, X) if cross_fit else 0
-        self.fit(X, y, **fit_params)
-        if not n_folds:
-            return self._coordinates(X)
-        honest, self.cross_fit_scores_ = cross_fitted(self, X, y, n_folds, fit_params)
-        return honest
-
-    def transform(self, X: Any) -> np.ndarray:
-        """The coordinates Φ(X), shape (n_samples, n_components)."""
-        return self._coordinates(X)
-
-    def _coordinates(self, X: Any) -> np.ndarray:
-        """The coordinates as an array, whatever `set_output` asks of `transform`."""
-        check_is_fitted(self)
-        with jax.enable_x64(self._dtype == np.float64):
-            return coordinates_of(self.model_.maps, self._rows(X), self.model_.mixing)
-
-    def _outputs(self, X: Any) -> np.ndarray:
-        """What the readout says of each row, shape (n, n_outputs)."""
-        phi = self._coordinates(X)
-        with jax.enable_x64(self._dtype == np.float64):
-            return np.asarray(self.model_.readout(jnp.asarray(phi)), dtype=np.float64)
-
-    def to_jax(self) -> Callable[[Array], Array]:
-        """The feature map x ↦ Φ(x), (n, d) → (n, K), as a pure function for jit, grad and vmap."""
-        check_is_fitted(self)
-        model = self.model_
-        return lambda x: model.coordinates(x)
-
-    def ritz(self) -> Ritz:
-        """The coordinates by smoothness: Ritz values, and the rotation that mixes them.
-
-        `transform(X) @ ritz().rotation.T` are coordinates that are orthonormal and of stationary
-        Dirichlet energy on the training rows, the smoothest first; the eigenvalues are their
-        energies. The model itself keeps the order of its training.
-        """
-        check_is_fitted(self)
-        return ritz(self.dirichlet_, self.gram_)
-
-    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names phi1 … phiK."""
-        check_is_fitted(self)
-        names = [f"phi{k + 1}" for k in range(self.config_.n_components)]
-        return np.array(names, dtype=object)
-
-    def gram_errors(self, X: Any) -> dict[str, float]:
-        """How far the coordinates on X are from orthonormal.
-
-        `gram_error` is ‖C − I‖²_F over all rows of X, `gram_residual` its root, and
-        `gram_error_unbiased` estimates the population's, without the O(1/n) of sampling noise.
-        """
-        return gram_errors_of(self._coordinates(X))
-
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted estimator as a model folder, which `piefs.load` reads."""
-        from piefs.estimators.files import save
-
-        save(self, Path(folder))
-
-    def export(self, path: str | Path) -> None:
-        """Write what the fitted estimator computes, for programs without piefs.
-
-        The name's ending decides: `.onnx` is an ONNX graph from rows to coordinates and
-        predictions, `.py` a Python module that needs numpy alone (docs/exports.md).
-        """
-        from piefs.estimators.exporting import plain_model
-        from piefs.exports import export
-
-        export(plain_model(self), Path(path))
 
 
 def _for_trials(to_train: dict[str, Any]) -> dict[str, Any]:

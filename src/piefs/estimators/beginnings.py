@@ -1,4 +1,4 @@
-"""What a fit begins from where it is not random: a graph's eigenmaps, distilled or as targets."""
+"""What a fit begins from where it is not random: an earlier fit, or a graph's eigenmaps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from piefs.batches import Samples
 from piefs.errors import InputError
 from piefs.estimators.measures import probe_cross_entropy
 from piefs.graphs import eigenmaps
-from piefs.maps import ScalarMap
+from piefs.losses import Readout
+from piefs.maps import ScalarMap, unstack
+from piefs.model import Model
+from piefs.state import WarmStart
+
+
+def as_trained(model: Model) -> WarmStart:
+    """The maps of a fitted model with the readout on them as they are, before mixing."""
+    readout = Readout(model.readout.weights @ model.mixing, model.readout.bias)
+    return WarmStart(unstack(model.maps), model.metric, readout)
 
 
 def graph_samples(samples: Samples, settings: dict[str, Any], seed: int) -> Samples:

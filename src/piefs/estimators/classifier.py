@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
 from piefs.estimators.scikit import with_callbacks
+from piefs.io.codes import coded
 from piefs.losses import cross_entropy
 
 
@@ -100,30 +102,32 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits (n, n_classes); for two classes the margin logit₁ − logit₀, shape (n,)."""
-        logits = self._outputs(X)
-        return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
+        return self._outputs(X, _margins)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, shape (n, n_classes), in the order of `classes_`."""
-        return softmax(self._outputs(X), axis=1)
+        return self._outputs(X, partial(softmax, axis=1))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities."""
-        return log_softmax(self._outputs(X), axis=1)
+        return self._outputs(X, partial(log_softmax, axis=1))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
-        winners = np.argmax(self._outputs(X), axis=1)
-        return self.classes_[winners]
+        return self._outputs(X, lambda logits: self.classes_[np.argmax(logits, axis=1)])
+
+
+def _margins(logits: np.ndarray) -> np.ndarray:
+    return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
 
 def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     """The classes in sorted order, and each label as an index into them."""
     check_classification_targets(y)
-    classes, labels = np.unique(np.asarray(y), return_inverse=True)
+    classes, labels = coded(np.asarray(y))
     if len(classes) < 2:
         raise InputError(f"y has only one class, {classes[0]!r}; two are needed to classify")
-    return classes, labels.astype(np.int32)
+    return classes, labels
 
 
 def label_indices(classes: np.ndarray, y: np.ndarray) -> np.ndarray:

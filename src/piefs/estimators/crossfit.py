@@ -17,6 +17,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from piefs.errors import InputError
+from piefs.sources import is_lazy, taken
 
 N_FOLDS = 5
 
@@ -54,7 +55,7 @@ def cross_fitted(
             name: value if value is None else _safe_indexing(value, train)
             for name, value in fit_params.items()
         }
-        x_train, x_held = _safe_indexing(X, train), _safe_indexing(X, held)
+        x_train, x_held = _rows_at(X, train), _rows_at(X, held)
         fold.fit(x_train, None if y is None else _safe_indexing(y, train), **params)
         turn, _ = orthogonal_procrustes(fold._coordinates(x_train), whole[train])
         honest[held] = fold._coordinates(x_held) @ turn
@@ -63,6 +64,10 @@ def cross_fitted(
     if not scorable:
         return honest, None
     return honest, {"train": estimator.score(X, y), "held_out": float(np.mean(fold_scores))}
+
+
+def _rows_at(X: Any, rows: np.ndarray) -> Any:
+    return taken(X, rows) if is_lazy(X) else _safe_indexing(X, rows)
 
 
 def _folds(estimator: Any, X: Any, y: Any, n_folds: int) -> Any:

@@ -147,7 +147,7 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.n_iter_ = int(estimator.steps_.sum())
     estimator.n_iter_budget_ = int(document["steps_allowed"])
     found = document.get("warnings", [])  # older models have none
-    estimator.warnings_ = [Finding(str(one["kind"]), str(one["message"])) for one in found]
+    estimator.warnings_ = [Finding.from_document(one) for one in found]
     if document["classes"] is not None:
         kind, labels = document["classes"]["kind"], document["classes"]["labels"]
         estimator.classes_ = np.array(labels, dtype=LABEL_TYPES[kind])

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from piefs.batches import Samples
-from piefs.columns import coordinates_of, weighted_gram
+from piefs.columns import gram_of
 from piefs.losses import Readout
 from piefs.maps import n_maps
 from piefs.model import Model
@@ -31,8 +31,7 @@ def finished_model(
     dtype, n = samples.x.dtype, n_maps(state.maps)
     mixing = unmixing = np.eye(n)
     if whiten:
-        raw = coordinates_of(state.maps, samples.x)
-        mixing, unmixing = whitening(weighted_gram(raw, samples.weights))
+        mixing, unmixing = whitening(gram_of(state.maps, samples))
     readout = jax.tree.map(np.asarray, state.readout)
     model = Model(
         jnp.asarray(scaling[0], dtype),

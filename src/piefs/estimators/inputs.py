@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import (
+    _check_feature_names,
     _check_n_features,
     check_array,
     check_consistent_length,
@@ -14,7 +15,7 @@ from sklearn.utils.validation import (
 )
 
 from piefs.errors import InputError
-from piefs.sources import LazyRows
+from piefs.sources import Rows, is_lazy
 
 ADVICE = (
     "Encode them beforehand, for example with "
@@ -28,7 +29,7 @@ def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
 
     Rows that are read when needed stay what they are.
     """
-    if isinstance(X, LazyRows):
+    if is_lazy(X):
         return _checked_lazily(estimator, X, *y, **keywords)
     try:
         checked: Any = validate_data(estimator, X, *y, dtype="numeric", **keywords)
@@ -47,12 +48,22 @@ def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
 
 
 def _checked_lazily(
-    estimator: Any, X: LazyRows, *y: Any, reset: bool = True, multi_output: bool = False, **_: Any
+    estimator: Any, X: Rows, *y: Any, reset: bool = True, multi_output: bool = False, **_: Any
 ) -> Any:
+    """The same without a look at all numbers, which would take a pass: gaps are met in reading."""
+    if len(X.shape) != 2 or not len(X) or np.dtype(X.dtype).kind not in "biuf":
+        raise InputError(
+            f"rows that are read when needed form a matrix of numbers, not {X.dtype}{list(X.shape)}"
+        )
+    _check_feature_names(estimator, X, reset=reset)
     _check_n_features(estimator, X, reset=reset)
     if not y:
         return X
-    targets = check_array(y[0], ensure_2d=False, dtype=None) if multi_output else column_or_1d(y[0])
+    unchanged: Any = None  # the annotation of check_array knows only of names of types
+    if multi_output:
+        targets = check_array(y[0], ensure_2d=False, dtype=unchanged)
+    else:
+        targets = column_or_1d(y[0])
     check_consistent_length(X, targets)
     return X, targets
 

@@ -116,7 +116,7 @@ PARAMETERS = """
         Maps there are: as many as were chosen, and fewer where a callback ended training in between
         two.
     warnings_ : list of Finding
-        What has gone wrong in training, if anything: its kind, and what to do.
+        What has gone wrong in training, if anything: its kind, what was seen, and what to do.
     config_, seed_ : TrainConfig, int
         What the keywords came to.
 """

@@ -1,5 +1,7 @@
 """What estimators measure of rows and coordinates."""
 
+from collections.abc import Iterator
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +12,8 @@ from sklearn.model_selection import train_test_split
 from piefs.batches import Samples
 from piefs.errors import InputError
 from piefs.losses import gram, gram_error, unbiased_gram_error
+
+LABEL_ROWS = 2**20  # of which weights in double precision are in memory at a time
 
 
 def leading_variance(samples: Samples, n_rows: int = 5000, n_iterations: int = 50) -> float:
@@ -37,12 +41,22 @@ def loss_by_chance(samples: Samples) -> float | None:
     """
     if samples.target is None:
         return None
-    weight = samples.label_weights.astype(np.float64) / samples.label_weights.sum(dtype=float)
+    total = samples.label_weights.sum(dtype=float)
     if samples.target.ndim == 1:
-        shares = np.bincount(samples.target, weights=weight)
+        n_classes = int(samples.target.max()) + 1
+        parts = (np.bincount(y, w, minlength=n_classes) for y, w in _labels(samples))
+        shares = sum(parts, start=np.zeros(n_classes)) / total
         return float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
-    variance = weight @ (samples.target - weight @ samples.target) ** 2
+    mean = sum(w @ y for y, w in _labels(samples)) / total
+    variance = sum(w @ (y - mean) ** 2 for y, w in _labels(samples)) / total
     return max(float(np.mean(variance)), float(np.finfo(np.float32).tiny))
+
+
+def _labels(samples: Samples) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Targets and their weights in blocks: of very many, a copy in double precision is large."""
+    for start in range(0, len(samples), LABEL_ROWS):
+        rows = slice(start, start + LABEL_ROWS)
+        yield samples.targets[rows], samples.label_weights[rows].astype(np.float64)
 
 
 def gram_errors_of(phi: np.ndarray) -> dict[str, float]:

@@ -107,7 +107,7 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
     def predict(self, X: Any) -> np.ndarray:
         """The predicted numbers, shape (n,) or (n, n_outputs) as y was."""
         # In double precision: single cannot tell apart targets with a large common offset.
-        outputs = self._outputs(X) * self.target_scale_ + self.target_center_
+        outputs = self._outputs(X, lambda y: y * self.target_scale_ + self.target_center_)
         return outputs[:, 0] if self.single_output_ else outputs
 
 

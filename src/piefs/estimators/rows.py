@@ -12,7 +12,9 @@ from piefs.batches import Samples
 from piefs.errors import InputError
 from piefs.sources import Rows, is_lazy
 
-SCALING_ROWS = 2**16
+SCALING_ROWS, SCALING_ELEMENTS = 2**16, 2**23  # that are in memory at a time, at most
+
+MOST_IN_STRATA = 2**22
 
 
 def scaling_of(X: Rows, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
@@ -21,10 +23,11 @@ def scaling_of(X: Rows, weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarr
     Block by block, so that rows may be read as they are needed; a sum of squares about each
     block's own mean is moved to the common one.
     """
+    n_rows = min(SCALING_ROWS, max(1, SCALING_ELEMENTS // X.shape[1]))
     total, center, squares = 0.0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for start in range(0, len(X), SCALING_ROWS):
-        block = X[start : start + SCALING_ROWS].astype(np.float64)
-        w = None if weight is None else weight[start : start + SCALING_ROWS]
+    for start in range(0, len(X), n_rows):
+        block = X[start : start + n_rows].astype(np.float64)
+        w = None if weight is None else weight[start : start + n_rows]
         mass = float(len(block)) if w is None else float(w.sum())
         if mass == 0:
             continue
@@ -98,8 +101,11 @@ def set_aside(
 
 
 def strata_of(targets: np.ndarray | None, n_held_out: int) -> np.ndarray | None:
-    """Class indices to keep the shares of, where every class can be on both sides."""
-    if targets is None or targets.ndim > 1:
+    """Class indices to keep the shares of, where every class can be on both sides.
+
+    Among very many rows chance keeps them well enough, and in less memory.
+    """
+    if targets is None or targets.ndim > 1 or len(targets) > MOST_IN_STRATA:
         return None
     counts = np.bincount(targets)
     counts = counts[counts > 0]

@@ -62,8 +62,6 @@ PASSES, FEWEST_STEPS, MOST_STEPS = 16, 2000, 20_000
 BATCHES_A_PASS, SMALL_BATCH, LARGE_BATCH = 8, 64, 256
 """The rule for batch_size="auto": an eighth of the rows, within limits."""
 
-FEW_FEATURES = 64
-
 WEIGHT_DECAYS = (0.3, 3.0, 10.0)
 """What weight_decay="auto" chooses from where the number of steps is chosen; else it is the first.
 """
@@ -120,14 +118,6 @@ def _check_auto_components(settings: dict[str, Any], supervised: bool) -> None:
             f'n_components="auto" needs maps that have an order, and with schedule='
             f'"{settings["schedule"]}" they have none: take "nested" or "sequential"'
         )
-
-
-def activation_for(n_features: int) -> str:
-    """What "auto" means: smooth maps of few features, where they generalise better.
-
-    With many features the first layer takes most of the time and a ReLU's cheap derivative pays.
-    """
-    return "silu" if n_features <= FEW_FEATURES else "relu"
 
 
 def decays_for(weight_decay: float | str) -> tuple[float, ...]:

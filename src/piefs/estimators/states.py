@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from piefs.config import TrainConfig
+from piefs.diagnosis import Finding
 from piefs.io.models import flatten, unflatten
 from piefs.losses import init_readout
 from piefs.maps import init_map, stack
@@ -30,6 +31,7 @@ def to_plain(attributes: dict[str, Any]) -> dict[str, Any]:
     if "model_" not in attributes:
         return attributes
     plain = attributes | {"_dtype": str(attributes["_dtype"])}
+    plain["warnings_"] = [asdict(finding) for finding in attributes.get("warnings_", ())]
     plain["config_"] = _plain_config(attributes["config_"])
     if isinstance(attributes["config_"].metric, str):
         plain["model_"] = flatten(attributes["model_"])
@@ -45,7 +47,10 @@ def from_plain(attributes: dict[str, Any]) -> dict[str, Any]:
     if isinstance(model, dict):
         sizes = attributes["n_features_in_"], len(model["readout.bias"])
         model = unflatten(model_shapes(config, *sizes, dtype), model)
-    return attributes | {"config_": config, "_dtype": dtype, "model_": model}
+    found = attributes.get("warnings_", ())  # in earlier pickles no plain values
+    told = [Finding.from_document(one if isinstance(one, dict) else vars(one)) for one in found]
+    fitted = {"config_": config, "_dtype": dtype, "model_": model, "warnings_": told}
+    return attributes | fitted
 
 
 def _plain_config(config: TrainConfig) -> dict[str, Any]:

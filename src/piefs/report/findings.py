@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from piefs.diagnosis import Finding
 
 GAPS = (
     ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),
@@ -20,16 +21,6 @@ FEW_ROWS_A_CLASS, FEW_TEST_ROWS = 10, 100
 IMBALANCED = 0.9
 LEAK, REPEATED = 0.01, 0.05
 SUFFICIENT = 0.005  # so much below the score of all maps, fewer maps suffice
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Something to know of a run: what was seen and what to try; `bad` if it spoils the model."""
-
-    kind: str
-    says: str
-    advice: str
-    bad: bool = True
 
 
 def findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> list[Finding]:
@@ -170,11 +161,10 @@ def not_orthonormal(metrics: dict[str, Any]) -> Finding | None:
 
 
 def told_in_training(metrics: dict[str, Any]) -> Iterator[Finding]:
-    """What training has warned of; the first sentence of a warning is what was seen."""
+    """What training has warned of, save overfitting, which is read off the scores here."""
     for warning in metrics.get("warnings", ()):
-        says, _, advice = warning["message"].partition(". ")
-        if warning["kind"] != "overfitting":  # that is read off the scores here
-            yield Finding(warning["kind"], f"{says[:1].upper()}{says[1:]}.", advice)
+        if warning["kind"] != "overfitting":
+            yield Finding.from_document(warning)
 
 
 def data_findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from piefs.report.findings import Finding
+from piefs.diagnosis import Finding
 from piefs.report.html import heading, table
 from piefs.scores import SHOWN
 

@@ -1,0 +1,146 @@
+"""What a fitted estimator says of rows, how good their coordinates are, and how it is kept.
+
+Training is in `base.py`; all that is here works on a model that is finished.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from piefs.columns import by_blocks, coordinates_of
+from piefs.config import TrainConfig
+from piefs.estimators.crossfit import check_folds, cross_fitted
+from piefs.estimators.inputs import checked_arrays
+from piefs.estimators.measures import gram_errors_of
+from piefs.ritz import Ritz, ritz
+from piefs.sources import Rows, ScaledRows, is_lazy
+
+OUTPUT_ROWS = 2**16  # that predictions are made for at a time
+
+
+class Coordinates(TransformerMixin):
+    """The methods of fitted estimators that all of them share."""
+
+    standardize: bool
+    model_: Any
+    config_: TrainConfig
+    center_: np.ndarray
+    scale_: np.ndarray
+    gram_: np.ndarray
+    dirichlet_: np.ndarray
+    _dtype: np.dtype
+    fit: Callable[..., Any]
+
+    def fit_transform(
+        self, X: Any, y: Any = None, *, cross_fit: bool | int = False, **fit_params: Any
+    ) -> np.ndarray:
+        """Fit, and give the coordinates of the training rows.
+
+        With `cross_fit` (True for five folds, or their number) each row's coordinates come from a
+        model that has not seen it: what a model trained on top of them should be given, since
+        coordinates that were shaped by labels flatter the rows they were fitted on. The model of
+        all rows is fitted too; `cross_fit_scores_` has its score on its own rows, and that of the
+        folds' models on rows they have not seen.
+        """
+        n_folds = check_folds(cross_fit, X) if cross_fit else 0
+        self.fit(X, y, **fit_params)
+        if not n_folds:
+            return self._coordinates(X)
+        honest, self.cross_fit_scores_ = cross_fitted(self, X, y, n_folds, fit_params)
+        return honest
+
+    def transform(self, X: Any) -> np.ndarray:
+        """The coordinates Φ(X), shape (n_samples, n_components)."""
+        return self._coordinates(X)
+
+    def _coordinates(self, X: Any) -> np.ndarray:
+        """The coordinates as an array, whatever `set_output` asks of `transform`."""
+        check_is_fitted(self)
+        with jax.enable_x64(self._dtype == np.float64):
+            return coordinates_of(self.model_.maps, self._rows(X), self.model_.mixing)
+
+    def _outputs(
+        self, X: Any, finish: Callable[[np.ndarray], np.ndarray] = lambda outputs: outputs
+    ) -> np.ndarray:
+        """What the readout says of each row, (n, n_outputs), or what `finish` makes of it."""
+        check_is_fitted(self)
+        model, rows = self.model_, self._rows(X)
+
+        def said(block: np.ndarray) -> np.ndarray:
+            phi = coordinates_of(model.maps, block, model.mixing)
+            return finish(np.asarray(model.readout(jnp.asarray(phi)), dtype=np.float64))
+
+        with jax.enable_x64(self._dtype == np.float64):
+            return by_blocks(said, rows, OUTPUT_ROWS)
+
+    def to_jax(self) -> Callable[[Array], Array]:
+        """The feature map x ↦ Φ(x), (n, d) → (n, K), as a pure function for jit, grad and vmap."""
+        check_is_fitted(self)
+        model = self.model_
+        return lambda x: model.coordinates(x)
+
+    def ritz(self) -> Ritz:
+        """The coordinates by smoothness: Ritz values, and the rotation that mixes them.
+
+        `transform(X) @ ritz().rotation.T` are coordinates that are orthonormal and of stationary
+        Dirichlet energy on the training rows, the smoothest first; the eigenvalues are their
+        energies. The model itself keeps the order of its training.
+        """
+        check_is_fitted(self)
+        return ritz(self.dirichlet_, self.gram_)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names phi1 … phiK."""
+        check_is_fitted(self)
+        names = [f"phi{k + 1}" for k in range(self.config_.n_components)]
+        return np.array(names, dtype=object)
+
+    def gram_errors(self, X: Any) -> dict[str, float]:
+        """How far the coordinates on X are from orthonormal.
+
+        `gram_error` is ‖C − I‖²_F over all rows of X, `gram_residual` its root, and
+        `gram_error_unbiased` estimates the population's, without the O(1/n) of sampling noise.
+        """
+        return gram_errors_of(self._coordinates(X))
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted estimator as a model folder, which `piefs.load` reads."""
+        from piefs.estimators.files import save
+
+        save(cast(Any, self), Path(folder))
+
+    def export(self, path: str | Path) -> None:
+        """Write what the fitted estimator computes, for programs without piefs.
+
+        The name's ending decides: `.onnx` is an ONNX graph from rows to coordinates and
+        predictions, `.py` a Python module that needs numpy alone (docs/exports.md).
+        """
+        from piefs.estimators.exporting import plain_model
+        from piefs.exports import export
+
+        export(plain_model(cast(Any, self)), Path(path))
+
+    def _checked(self, X: Any) -> np.ndarray:
+        """New rows with the features seen in fit."""
+        return checked_arrays(self, X, reset=False)
+
+    def _standardized(self, X: Rows) -> Any:
+        """Rows as the maps take them; those that are read when needed are scaled then, too."""
+        if is_lazy(X):
+            return ScaledRows(X, self.center_, self.scale_, self._dtype)
+        if not self.standardize:
+            return np.ascontiguousarray(X, dtype=self._dtype)
+        return ((X - self.center_) / self.scale_).astype(self._dtype)
+
+    def _rows(self, X: Any) -> Any:
+        """New rows as the maps take them."""
+        return self._standardized(self._checked(X))

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 import sys
 import zipfile
@@ -9,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+from commands import piefs
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
@@ -225,6 +228,25 @@ def test_a_damaged_trial_says_that_it_can_be_removed(copied, content):
     folder = copied("tuning")
     (folder / "trials" / "000-2.json").write_text(content)
     assert "remove it" in refused("tuning", folder)
+
+
+def test_no_duration_depends_on_the_clock_on_the_wall():
+    for path in (ROOT / "src").rglob("*.py"):
+        assert not re.search(r"time\.time\(|\bnow\(|utcnow|today\(", path.read_text()), path
+
+
+def test_a_file_cannot_steer_the_terminal_that_shows_what_is_wrong_with_it(tmp_path):
+    (tmp_path / "t.csv").write_text("\x1b]0;owned\x07,b\n1,2\n")
+    done = piefs("fit", tmp_path / "t.csv", "--target", "c", "--out", tmp_path / "run")
+    assert done.returncode == 2
+    assert "owned" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_a_folder_closed_to_us_is_one_line_on_the_command_line():
+    done = piefs("fit", "two-moons", "--steps", "1", "-k", "1", "--out", "/proc/piefs/run")
+    assert done.returncode == 2
+    assert done.stderr.startswith("piefs: cannot write to /proc/piefs/run")
 
 
 def test_figures_on_what_was_tried_are_those_of_the_page():

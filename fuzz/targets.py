@@ -32,7 +32,7 @@ from piefs.presets import PAPER
 from piefs.report import pictures, write_page
 from piefs.tuning.search import Search, _problem
 
-DRAWN_EVERY = 200
+DRAWN_EVERY = 1000
 """Pictures take a hundred times as long as the rest of a page: so many pages have one with them."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -27,7 +27,10 @@ def locked(path: Path, what: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        path.unlink(missing_ok=True)  # before it is closed, so that nobody locks a file that goes
+        with suppress(
+            OSError
+        ):  # where open files cannot be removed it stays, and holds nobody back
+            path.unlink()  # before it is closed, so that nobody locks a file that goes
         file.close()
 
 

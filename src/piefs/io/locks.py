@@ -29,7 +29,7 @@ def locked(path: Path, what: Path) -> Iterator[None]:
     finally:
         with suppress(
             OSError
-        ):  # where open files cannot be removed it stays, and holds nobody back
+        ):  # an open file may have to stay; it holds nobody back
             path.unlink()  # before it is closed, so that nobody locks a file that goes
         file.close()
 

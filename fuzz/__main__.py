@@ -30,29 +30,28 @@ def attack(name: str, seeds: Path, n_files: int, seed: int) -> dict[str, Any]:
     peak, examples, first = 0, [], 0
     while first < n_files:
         words = [name, str(seeds), str(first), str(n_files), str(seed)]
-        worker = subprocess.Popen(
-            [sys.executable, "-m", "fuzz.worker", *words],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert worker.stdout is not None
-        for line in worker.stdout:
-            index, verdict, kilobytes, said = json.loads(line)
-            first, peak = index + 1, max(peak, kilobytes)
-            counts["files"] += 1
-            counts[verdict] += 1
-            if verdict == "crashed":
-                examples.append({"index": index, "said": said})
-        _, errors = worker.communicate()
+        command = [sys.executable, "-m", "fuzz.worker", *words]
+        with tempfile.TemporaryFile("w+") as errors:  # a pipe that nobody reads would fill up
+            worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
+            assert worker.stdout is not None
+            for line in worker.stdout:
+                index, verdict, kilobytes, said = json.loads(line)
+                first, peak = index + 1, max(peak, kilobytes)
+                counts["files"] += 1
+                counts[verdict] += 1
+                if verdict == "crashed":
+                    examples.append({"index": index, "said": said})
+            worker.wait()
+            errors.seek(0)
+            last_words = errors.read()[-3000:]
         if first < n_files:
-            if "sound files" in errors:
-                sys.exit(errors)
-            late = worker.returncode == -signal.SIGPROF or "Timeout (" in errors
+            if "sound files" in last_words:
+                sys.exit(last_words)
+            late = worker.returncode == -signal.SIGPROF or "Timeout (" in last_words
             verdict = "hung" if late else "died"
             counts["files"] += 1
             counts[verdict] += 1
-            examples.append({"index": first, "said": f"{verdict}: {errors[-3000:]}"})
+            examples.append({"index": first, "said": f"{verdict}: {last_words}"})
             first += 1
     return {
         **counts,

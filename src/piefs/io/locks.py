@@ -27,9 +27,7 @@ def locked(path: Path, what: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(
-            OSError
-        ):  # an open file may have to stay; it holds nobody back
+        with suppress(OSError):  # an open file may have to stay; it holds nobody back
             path.unlink()  # before it is closed, so that nobody locks a file that goes
         file.close()
 

@@ -7,6 +7,7 @@ import json
 import random
 import re
 import zipfile
+from copy import deepcopy
 from typing import Any
 
 NUMBERS = (0, 1, -1, 127, 255, 2**15, 2**31 - 1, 2**32 - 1, 10**9, 10**15, 2**63 - 1)
@@ -100,11 +101,11 @@ def spoil_values(document: Any, rng: random.Random) -> None:
         if kind < 0.15:
             del holder[key]
         elif kind < 0.25 and isinstance(holder, dict):
-            holder[f"{key}x"] = holder[key]
+            holder[f"{key}x"] = deepcopy(holder[key])
         elif kind < 0.35 and isinstance(holder[key], list):
-            holder[key] = holder[key] * 2
+            holder[key] = deepcopy(holder[key]) + holder[key]
         else:
-            holder[key] = rng.choice(VALUES)
+            holder[key] = deepcopy(rng.choice(VALUES))  # which is spoiled in its turn, perhaps
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:

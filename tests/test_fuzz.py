@@ -16,7 +16,7 @@ from commands import piefs
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from fuzz.cases import judged, outcome  # noqa: E402
+from fuzz.cases import judged, outcome, spoiled  # noqa: E402
 from fuzz.seeds import make_seeds  # noqa: E402
 from fuzz.targets import TARGETS  # noqa: E402
 
@@ -50,6 +50,16 @@ def test_spoiled_files_are_accepted_or_refused_by_a_typed_error(seeds, name):
         assert verdict != "crashed", f"file {index}: {said}"
         verdicts.append(verdict)
     assert "refused" in verdicts
+
+
+def test_a_case_is_the_same_whatever_came_before(seeds, tmp_path):
+    made = []
+    for order in ([7], [1, 2, 3, 4, 5, 6, 7]):
+        for index in order:
+            folder = tmp_path / str(len(made)) / str(index)
+            spoiled("config", index, 0, seeds, folder)
+        made.append({path.name: path.read_bytes() for path in folder.iterdir()})
+    assert made[0] == made[1]
 
 
 def refused(name, folder):

@@ -92,20 +92,24 @@ def soak(
 
     The moments are spread over so many times a run's length: past its end, so that some runs end.
     """
-    moments, counts, current = random.Random(seed), Counts(), folder / "0"
+    moments, counts, n_runs = random.Random(seed), Counts(), 0
     while counts.kills < n_kills:
-        if not kill_once(current, moments.uniform(0, spread) * seconds, counts):
+        current = folder / str(n_runs)
+        was_killed = kill_once(current, moments.uniform(0, spread) * seconds, counts)
+        if not was_killed or _is_finished(current):  # a kill may come just after the end
             _compare(current, expected, counts)
-            current = folder / str(counts.runs_finished + counts.failed_to_resume)
-    if not current.joinpath("metrics.json").exists():
-        while kill_once(current, LONG, counts):
-            pass
-        _compare(current, expected, counts)
+            n_runs += 1
+    kill_once(folder / str(n_runs), LONG, counts)
+    _compare(folder / str(n_runs), expected, counts)
     return counts
 
 
+def _is_finished(folder: Path) -> bool:
+    return (folder / "metrics.json").exists()
+
+
 def _compare(folder: Path, expected: bytes, counts: Counts) -> None:
-    if (folder / "metrics.json").exists():
+    if _is_finished(folder):
         counts.runs_finished += 1
         counts.identical += weights(folder) == expected
 

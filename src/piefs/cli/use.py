@@ -70,7 +70,8 @@ def with_table(path: Path, estimator: Any, document: dict[str, Any]) -> Opened:
         encoder = TableEncoder.from_document(document["table"])
         if len(encoder.feature_names) != estimator.n_features_in_:
             raise InputError(f"{path}: the columns in model.json are not those of the model")
-        if len(document["class_names"]) != len(getattr(estimator, "classes_", ())):
+        classes = getattr(estimator, "classes_", None)
+        if classes is not None and len(document["class_names"]) != len(classes):
             raise InputError(f"{path}: the class names in model.json are not those of the model")
         return Opened(estimator, document, encoder)
 

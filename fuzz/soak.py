@@ -95,10 +95,10 @@ def soak(
     moments, counts, n_runs = random.Random(seed), Counts(), 0
     while counts.kills < n_kills:
         current = folder / str(n_runs)
-        begun = time.monotonic()
+        is_new, begun = not current.exists(), time.monotonic()
         was_killed = kill_once(current, moments.uniform(0, spread) * seconds, counts)
-        if not was_killed:  # perhaps the machine has become faster: then kill earlier
-            seconds = min(seconds, time.monotonic() - begun)
+        if is_new and not was_killed:  # the machine has become faster: kill earlier
+            seconds = time.monotonic() - begun
         if not was_killed or _is_finished(current):  # a kill may come just after the end
             _compare(current, expected, counts)
             n_runs += 1

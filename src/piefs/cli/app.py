@@ -266,7 +266,7 @@ def main() -> None:
 
 def _verdict(error: BaseException) -> tuple[str, int]:
     """What to tell the user, and the exit code."""
-    from piefs.errors import InputError
+    from piefs.errors import InputError, PiefsError
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         if sys.argv[1:2] in (["reproduce"], ["tune"]):
@@ -277,6 +277,14 @@ def _verdict(error: BaseException) -> tuple[str, int]:
             again += [] if "--resume" in again else ["--resume"]
             return f"interrupted; continue with: piefs {shlex.join(again)}", INTERRUPTED
         return "interrupted", INTERRUPTED
+    said = _one_line(str(error))
     if isinstance(error, InputError):
-        return " ".join(str(error).split()), 2
-    return f"the run failed: {type(error).__name__}: {' '.join(str(error).split())}", 1
+        return said, 2
+    kind = "" if isinstance(error, PiefsError) else f"{type(error).__name__}: "
+    return f"the run failed: {kind}{said}", 1
+
+
+def _one_line(text: str) -> str:
+    """Words in a row; what steers a terminal, and may come from a file, is left out."""
+    words = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else "�" for letter in words)

@@ -21,6 +21,7 @@ from piefs.devices import devices_of
 from piefs.diagnosis import Finding
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import resolve_settings
+from piefs.io.documents import read_json, reading
 from piefs.presets import PAPER
 from piefs.processes import is_first
 from piefs.report.findings import overfitting
@@ -67,8 +68,9 @@ def fit_data(
     folder = RunFolder(out)
     if resume and devices_of(options["devices"]).any(is_first() and folder.is_finished):
         console.print(f"{out} is finished already.")
-        metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
-        return _tell_results(console, metrics, out, as_json=as_json)
+        with reading(folder.metrics, "fit again with --force"):
+            metrics = read_json(folder.metrics)
+            return _tell_results(console, metrics, out, as_json=as_json)
     dataset, extras, notices = load_source(source)
     tell_data(console, dataset)
     for notice in notices:

@@ -18,9 +18,12 @@ from piefs.datasets.own import label_texts, target_numbers
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import load_with_document
+from piefs.io.documents import reading
 from piefs.io.encoding import TableEncoder
-from piefs.io.models import ModelFileError
-from piefs.io.tables import Table, format_csv, read_table, write_table
+from piefs.io.files import read_table, write_table
+from piefs.io.models import DOCUMENT
+from piefs.io.tables import Table
+from piefs.io.text_files import format_csv
 from piefs.scores import classification_scores, regression_scores
 
 
@@ -62,23 +65,32 @@ def with_table(path: Path, estimator: Any, document: dict[str, Any]) -> Opened:
     """An estimator with the way its document says it reads tables."""
     if "table" not in document:
         raise InputError(f"{path} was saved from Python and says nothing about tables")
+    with reading(path / DOCUMENT, "save the model again"):
+        _check_names(document)
+        encoder = TableEncoder.from_document(document["table"])
+        if len(encoder.feature_names) != estimator.n_features_in_:
+            raise InputError(f"{path}: the columns in model.json are not those of the model")
+        classes = getattr(estimator, "classes_", None)
+        if classes is not None and len(document["class_names"]) != len(classes):
+            raise InputError(f"{path}: the class names in model.json are not those of the model")
+        return Opened(estimator, document, encoder)
+
+
+def _check_names(document: dict[str, Any]) -> None:
+    """What names the data, the classes and the columns is text."""
     names = document["class_names"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{path}: the class names in model.json are damaged")
-    try:
-        return Opened(estimator, document, TableEncoder.from_document(document["table"]))
-    except ModelFileError as error:
-        raise InputError(str(error)) from error
+        raise InputError("the class names in model.json are damaged")
+    for name in ("dataset", "target", "id"):
+        if not isinstance(document[name], str | None):
+            raise InputError(f"{name} in model.json is damaged: it names something")
 
 
 def open_estimator(path: Path) -> tuple[Any, dict[str, Any]]:
     """The fitted estimator of a run's folder, or of the model folder in it, and its document."""
     if not path.exists():
         raise InputError(f"there is no model at {path}")
-    try:
-        return load_with_document(path / "model" if (path / "model").is_dir() else path)
-    except ModelFileError as error:
-        raise InputError(str(error)) from error
+    return load_with_document(path / "model" if (path / "model").is_dir() else path)
 
 
 def read_rows(model: Opened, data: str, split: str, data_dir: Path | None) -> Rows:
@@ -115,10 +127,7 @@ def _deliver(columns: dict[str, np.ndarray], out: Path | None, what: str, quiet:
     if out is None:
         sys.stdout.write(format_csv(columns))
         return
-    try:
-        write_table(out, columns)
-    except OSError as error:
-        raise InputError(f"cannot write to {out} ({error.strerror})") from error
+    write_table(out, columns)
     if not quiet:
         n = len(next(iter(columns.values())))
         print(f"{n:,} rows of {what} are in {out}.", file=sys.stderr)
@@ -250,7 +259,13 @@ def show_model(path: Path, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(document))
         return
-    console = Console()
+    with reading(path / DOCUMENT, "save the model again"):
+        tell_model(model, Console(highlight=False))  # which takes long on long words
+
+
+def tell_model(model: Opened, console: Console) -> None:
+    """The model's data, columns, settings and maps, for people."""
+    document = model.document
     console.print(f"[bold]{document['estimator']}[/bold] fitted on {escape(document['dataset'])}")
     if document["target"] and not isinstance(model.estimator, PIEFSTransformer):
         console.print(f"predicts {escape(document['target'])}: {_described_target(model)}")

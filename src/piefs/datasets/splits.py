@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 from piefs.errors import InputError
-from piefs.io.encoding import is_missing, kind_of, parse, texts
+from piefs.io.cells import is_missing, kind_of, parse, texts
 from piefs.io.tables import Table
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # for training, for validation and for test

@@ -16,7 +16,8 @@ from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
 from piefs.io import atomic
 from piefs.io.checkpoints import Checkpoint
-from piefs.io.encoding import ColumnEncoding, TableEncoder
+from piefs.io.column_encoding import ColumnEncoding
+from piefs.io.encoding import TableEncoder
 from piefs.io.histories import write_history
 from piefs.io.models import library_versions
 from piefs.processes import entered_by_first, leave
@@ -100,7 +101,7 @@ def run(
             )
             atomic.write_json(folder.evidence, evidence, indent=None)
         atomic.write_json(folder.metrics, metrics)
-        folder.checkpoint.unlink(missing_ok=True)
+        folder.drop_checkpoints()
         if report:
             write_page(folder.path)
     return metrics

@@ -21,6 +21,7 @@ NAMES = (
     "rotations",
     "expressivity",
     "exports",
+    "memory",
 )
 BUSY = 0.1
 RESULTS = Path(__file__).parent / "results"

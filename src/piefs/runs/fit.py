@@ -69,6 +69,7 @@ def run(
     estimator.check_settings(len(dataset.train), supervised=task != "unsupervised")
     with folder.opened(resume=resume, force=force):
         readout = _fit(estimator, dataset, unlabeled)
+        dataset = dataset.in_memory
         seconds = checkpoint.seconds
         metrics = {
             "dataset": dataset.name,
@@ -143,6 +144,7 @@ def _fit(estimator: Any, data: Dataset, unlabeled: np.ndarray | None) -> Any:
         )
     rows = data.train.x if unlabeled is None else np.concatenate([data.train.x, unlabeled])
     estimator.fit(rows)
+    data = data.in_memory
     if len(data.class_names) == 1:
         return None
     probe = NumberProbe if data.is_regression else Probe

@@ -8,6 +8,7 @@ system's own (RLIMIT_DATA, RLIMIT_AS) would count address space that is reserved
 
 import json
 import os
+import tempfile
 from pathlib import Path
 from statistics import median
 

@@ -7,6 +7,7 @@ from pyarrow import parquet
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, sources
 from piefs.errors import InputError
+from piefs.estimators import coordinates
 from piefs.io.rows import parquet_rows
 from piefs.sources import GroupedRows, spooled
 

@@ -42,10 +42,8 @@ def mixed(tmp_path_factory):
 def test_encoding_splits_and_rows_are_those_of_a_table_in_memory(mixed, roles, monkeypatch):
     monkeypatch.setattr(large, "BLOCK_CELLS", 200)
     roles = {"target": "bought", "missing": "impute"} | roles
-    streamed, whole = (
-        load_large(mixed / "parts", **roles),
-        load_own(mixed / "whole.parquet", **roles),
-    )
+    streamed = load_large(mixed / "parts", **roles)
+    whole = load_own(mixed / "whole.parquet", **roles)
     assert streamed.encoder == whole.encoder
     assert streamed.task == whole.task
     for name, part in whole.dataset.splits.items():

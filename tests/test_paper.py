@@ -13,7 +13,7 @@ from piefs.paper.published import ACCURACY, GRAM_ERROR, reported_split
 from piefs.paper.records import Records, Summary, summaries
 from piefs.paper.report import write_report
 from piefs.paper.tables import SUMMARY_COLUMNS, Entry, summary_csv, tables
-from piefs.paper.work import work
+from piefs.paper.work import make, work
 
 ROOT = Path(__file__).parent.parent
 MOONS = Cell("two-moons", "piefs-off", "supervised", "paper", 0)
@@ -111,7 +111,7 @@ def results(tmp_path_factory):
     """Tiny runs of ours, with and without labels, and of a baseline, through the grid."""
     folder = tmp_path_factory.mktemp("results")
     cells = [MOONS, FOREST, Cell("two-moons", "piefs-diag", "unsupervised", "paper", 0)]
-    progress = run_grid(cells, folder, jobs=2, quick=True, at_once=2)
+    progress = run_grid(cells, folder, jobs=2, quick=True)
     assert progress.failed == {}
     assert set(progress.done) == set(cells)
     return folder
@@ -164,11 +164,14 @@ def test_a_cell_that_fails_is_told_and_does_not_stop_the_others(tmp_path):
     missing = Cell("mnist", "lda", "supervised", "paper", 0)
     fine = Cell("circles", "lda", "supervised", "paper", 0)
     progress = run_grid(
-        [missing, fine], tmp_path, jobs=1, quick=True, at_once=2, data_dir=tmp_path / "nowhere"
+        [missing, fine], tmp_path, jobs=1, quick=True, data_dir=tmp_path / "nowhere"
     )
     assert progress.done == [fine]
     assert list(progress.failed) == [missing]
-    assert str(missing) in progress.failed[missing]
+    assert "data set 'mnist' not found" in progress.failed[missing]
+    (log,) = (tmp_path / "running").glob("*.log")
+    assert "mnist" in log.name
+    assert "not found" in log.read_text()
 
 
 def test_work_resumes_a_run_that_was_cut_off(tmp_path, monkeypatch):
@@ -188,6 +191,13 @@ def test_work_resumes_a_run_that_was_cut_off(tmp_path, monkeypatch):
     resumed = work(MOONS, tmp_path / "cut", quick=True)
     assert resumed["accuracy"] == whole["accuracy"]
     assert resumed["energies"] == whole["energies"]
+
+
+def test_a_finished_run_whose_record_was_not_written_is_not_run_again(tmp_path, monkeypatch):
+    made = make(MOONS, tmp_path / "running", quick=True)
+    monkeypatch.setattr("piefs.paper.work.run", None)
+    assert work(MOONS, tmp_path, quick=True)["accuracy"] == made.metrics["accuracy"]
+    assert not (tmp_path / "running" / str(MOONS)).exists()
 
 
 # --- tables ------------------------------------------------------------------------------------

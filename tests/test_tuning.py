@@ -27,14 +27,11 @@ def fake_trial(losses):
     """A trial whose losses by candidate are given; it counts how often it is called."""
     calls = []
 
-    def trial(problem, keywords, share, seed, path):
+    def trial(problem, keywords, share, seed):
         calls.append((keywords, share))
         loss = losses(keywords, share)
         record = {"keywords": keywords, "share": share, "seconds": 1.0, "loss": loss}
         record |= {"losses_error": 0.01, "score": 0.5, "row_losses": [loss or 0.0, loss or 0.0]}
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(json.dumps(record))
         return record
 
     return trial, calls
@@ -56,7 +53,7 @@ def test_each_round_keeps_a_third_and_the_best_wins(table, monkeypatch):
         return 1.0 if not keywords else 0.5 + abs(hash(json.dumps(keywords))) % 100 / 1000
 
     trial, calls = fake_trial(loss)
-    monkeypatch.setattr(search, "recorded_trial", trial)
+    monkeypatch.setattr(search, "run_trial", trial)
     tuned = tune(*table, n_trials=10)
     shares = [round(share, 3) for _, share in calls]
     assert (shares.count(0.111), shares.count(0.333), shares.count(1.0)) == (9, 3, 1 + 1)
@@ -66,7 +63,7 @@ def test_each_round_keeps_a_third_and_the_best_wins(table, monkeypatch):
 
 
 def test_the_defaults_win_ties(table, monkeypatch):
-    monkeypatch.setattr(search, "recorded_trial", fake_trial(lambda *_: 0.7)[0])
+    monkeypatch.setattr(search, "run_trial", fake_trial(lambda *_: 0.7)[0])
     tuned = tune(*table, n_trials=4)
     assert not tuned.beats_defaults
     assert tuned.keywords == {}
@@ -74,7 +71,7 @@ def test_the_defaults_win_ties(table, monkeypatch):
 
 def test_settings_that_cannot_be_fitted_drop_out(table, monkeypatch):
     trial, _ = fake_trial(lambda keywords, share: None if keywords else 0.7)
-    monkeypatch.setattr(search, "recorded_trial", trial)
+    monkeypatch.setattr(search, "run_trial", trial)
     assert tune(*table, n_trials=4).keywords == {}
     problem = Problem("classification", table, table, standardize=True)
     failed = run_trial(problem, TINY | {"learning_rate": 1e4}, 1.0, 0)
@@ -90,12 +87,12 @@ def test_a_search_goes_on_where_it_was_cut_off(table, tmp_path, monkeypatch):
             raise KeyboardInterrupt
         return trial(*arguments)
 
-    monkeypatch.setattr(search, "recorded_trial", cut_off)
+    monkeypatch.setattr(search, "run_trial", cut_off)
     with pytest.raises(KeyboardInterrupt):
         tune(*table, n_trials=6, out=tmp_path)
     assert len(list((tmp_path / "trials").iterdir())) == 4
     assert not (tmp_path / "best.json").exists()
-    monkeypatch.setattr(search, "recorded_trial", trial)
+    monkeypatch.setattr(search, "run_trial", trial)
     first = tune(*table, n_trials=6, out=tmp_path)
     n_calls = len(calls)
     assert n_calls == 1 + 5 + 1 + 1
@@ -116,7 +113,7 @@ def test_a_budget_decides_how_many_are_tried_and_ends_the_search(table, monkeypa
         now[0] += 10 * arguments[2]
         return trial(*arguments) | {"seconds": 10 * arguments[2]}
 
-    monkeypatch.setattr(search, "recorded_trial", slow)
+    monkeypatch.setattr(search, "run_trial", slow)
     monkeypatch.setattr(search.time, "monotonic", lambda: now[0])
     tune(*table, budget_minutes=1)
     assert (
@@ -161,7 +158,7 @@ def test_the_command_never_looks_at_test_rows_and_says_how_to_fit(table, tmp_pat
         seen.append(len(problem.train[0]) + len(problem.validation[0]))
         return trial(problem, *arguments)
 
-    monkeypatch.setattr(search, "recorded_trial", look)
+    monkeypatch.setattr(search, "run_trial", look)
     arguments = (path, "--target", "y", "--id", "row", "--trials", 4, "--out", tmp_path / "tuned")
     done = piefs("tune", *arguments)
     assert done.returncode == 0, done.stderr

@@ -54,6 +54,10 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
 DataDir = Annotated[
     Path | None, typer.Option(help="Folder of the built-in sets' files, else $PIEFS_DATA.")
 ]
+Dask = Annotated[
+    str | None,
+    typer.Option(help="Train on a Dask cluster: its scheduler's address, e.g. tcp://host:8786."),
+]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is in the results' folder.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was cut off.")]
 Model = Annotated[Path, typer.Argument(help="A run's folder, or the model folder in it.")]

@@ -18,8 +18,6 @@ from piefs.paper.grid import Progress, Watcher, run_grid
 from piefs.paper.records import Records
 from piefs.paper.report import write_report
 
-QUICK_CELLS_AT_ONCE = 30  # starting a process takes longer than a quick cell does
-
 
 def reproduce_paper(
     items: Sequence[str],
@@ -28,6 +26,7 @@ def reproduce_paper(
     datasets: Sequence[str],
     n_seeds: int,
     jobs: int | None,
+    dask: str | None,
     quick: bool,
     report_only: bool,
     data_dir: Path | None,
@@ -47,9 +46,9 @@ def reproduce_paper(
                 cells,
                 out,
                 jobs=jobs,
+                dask=dask,
                 data_dir=data_dir,
                 quick=quick,
-                at_once=QUICK_CELLS_AT_ONCE if quick else 1,
                 watch=watch,
             )
         failed = progress.failed
@@ -58,7 +57,9 @@ def reproduce_paper(
     page = write_report(out)
     console.print(f"The report is [bold]{page}[/bold].")
     if failed:
-        raise RuntimeError(f"{len(failed)} of {len(cells)} cells failed; their logs are in {out}")
+        raise RuntimeError(
+            f"{len(failed)} of {len(cells)} cells failed; their logs are in {out / 'running'}"
+        )
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from piefs.cli.options import DataDir, Debug, Json, Quiet, Seed
+from piefs.cli.options import Dask, DataDir, Debug, Json, Quiet, Seed
 
 
 def reproduce(
@@ -16,6 +16,7 @@ def reproduce(
     dataset: Annotated[list[str] | None, typer.Option(help="Only this data set.")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds a cell.", min=1)] = 5,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time, one a core.", min=1)] = None,
+    dask: Dask = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny budgets: try the whole way.")
     ] = False,
@@ -40,6 +41,7 @@ def reproduce(
         datasets=dataset or [],
         n_seeds=seeds,
         jobs=jobs,
+        dask=dask,
         quick=quick,
         report_only=report_only,
         data_dir=data_dir,

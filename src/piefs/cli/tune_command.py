@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from piefs.cli.options import (
+    Dask,
     Data,
     DataDir,
     Debug,
@@ -36,7 +37,8 @@ def tune(
     trials: Annotated[
         int | None, typer.Option(help="How many settings to try, 18 if no budget is given.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="How many trials at a time.", min=1)] = 1,
+    jobs: Annotated[int | None, typer.Option(help="Trials at a time, 1 by default.", min=1)] = None,
+    dask: Dask = None,
     missing: Gaps = Missing.error,
     drop: Drop = None,
     id_column: UnusedIdColumn = None,
@@ -66,5 +68,6 @@ def tune(
         budget_minutes=budget,
         n_trials=trials,
         n_jobs=jobs,
+        dask=dask,
         seed=seed,
     )

@@ -15,11 +15,13 @@ from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.estimators.lazily import lazily
 from piefs.estimators.scikit import with_callbacks
 from piefs.io.codes import coded
 from piefs.losses import cross_entropy
 
 
+@lazily("predict", "predict_proba", "predict_log_proba", "decision_function")
 @extends_keywords
 class PIEFSClassifier(ClassifierMixin, BasePIEFS):
     __doc__ = f"""Classifier on K ordered, nearly orthonormal, smooth, label-aware coordinates.

@@ -18,8 +18,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from piefs.columns import by_blocks, coordinates_of
 from piefs.config import TrainConfig
-from piefs.estimators.crossfit import check_folds, cross_fitted
+from piefs.errors import InputError
+from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers
 from piefs.estimators.inputs import checked_arrays
+from piefs.estimators.lazily import lazily
 from piefs.estimators.measures import gram_errors_of
 from piefs.ritz import Ritz, ritz
 from piefs.sources import Rows, ScaledRows, is_lazy
@@ -27,6 +29,7 @@ from piefs.sources import Rows, ScaledRows, is_lazy
 OUTPUT_ROWS = 2**16  # that predictions are made for at a time
 
 
+@lazily("transform")
 class Coordinates(TransformerMixin):
     """The methods of fitted estimators that all of them share."""
 
@@ -41,7 +44,13 @@ class Coordinates(TransformerMixin):
     fit: Callable[..., Any]
 
     def fit_transform(
-        self, X: Any, y: Any = None, *, cross_fit: bool | int = False, **fit_params: Any
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        cross_fit: bool | int = False,
+        dask: Any = None,
+        **fit_params: Any,
     ) -> np.ndarray:
         """Fit, and give the coordinates of the training rows.
 
@@ -49,13 +58,17 @@ class Coordinates(TransformerMixin):
         model that has not seen it: what a model trained on top of them should be given, since
         coordinates that were shaped by labels flatter the rows they were fitted on. The model of
         all rows is fitted too; `cross_fit_scores_` has its score on its own rows, and that of the
-        folds' models on rows they have not seen.
+        folds' models on rows they have not seen. With `dask`, the address of a Dask scheduler or
+        a client of it, the folds are fitted there, at the same time.
         """
-        n_folds = check_folds(cross_fit, X) if cross_fit else 0
-        self.fit(X, y, **fit_params)
-        if not n_folds:
-            return self._coordinates(X)
-        honest, self.cross_fit_scores_ = cross_fitted(self, X, y, n_folds, fit_params)
+        if not cross_fit:
+            if dask is not None:
+                raise InputError("dask= is for the folds of cross_fit: ask for those too")
+            return self.fit(X, y, **fit_params)._coordinates(X)
+        n_folds = check_folds(cross_fit, X)
+        with fold_workers(self, X, y, fit_params, dask) as workers:
+            self.fit(X, y, **fit_params)
+            honest, self.cross_fit_scores_ = cross_fitted(self, X, y, n_folds, workers)
         return honest
 
     def transform(self, X: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ all rows, by the rotation that fits best on the rows that both have seen.
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
 from piefs.errors import InputError
+from piefs.jobs import Workers, open_workers
 from piefs.sources import is_lazy, taken
 
 N_FOLDS = 5
@@ -35,8 +37,37 @@ def n_rows(X: Any) -> int:
     return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
+def fold_workers(
+    estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], dask: Any
+) -> AbstractContextManager[Workers]:
+    """Who fits the folds: this process, or the workers of a Dask scheduler, which must answer."""
+    if dask is not None and is_lazy(X):
+        raise InputError("rows that are read from a file do not travel: give dask= an X in memory")
+    fold: Any = clone(estimator)
+    fold.set_params(callbacks=None)
+    fold.__dict__.pop("_skl_callbacks", None)  # scikit-learn's, which clones keep
+    return open_workers(fold_fitted, (fold, X, y, fit_params), dask=dask)
+
+
+def fold_fitted(
+    common: tuple[Any, ...], i: int, train: np.ndarray, held: np.ndarray, seed: int
+) -> tuple[np.ndarray, float | None]:
+    """Coordinates of all rows by a model of the training rows, and its score on the others."""
+    estimator, X, y, fit_params = common
+    fold: Any = clone(estimator)
+    fold.set_params(random_state=seed)
+    params = {
+        name: value if value is None else _safe_indexing(value, train)
+        for name, value in fit_params.items()
+    }
+    fold.fit(_rows_at(X, train), None if y is None else _safe_indexing(y, train), **params)
+    if not hasattr(fold, "score"):
+        return fold._coordinates(X), None
+    return fold._coordinates(X), fold.score(_rows_at(X, held), _safe_indexing(y, held))
+
+
 def cross_fitted(
-    estimator: Any, X: Any, y: Any, n_folds: int, fit_params: dict[str, Any]
+    estimator: Any, X: Any, y: Any, n_folds: int, workers: Workers
 ) -> tuple[np.ndarray, dict[str, float] | None]:
     """Coordinates of all rows from models of other rows, turned to those of a fitted estimator.
 
@@ -45,25 +76,17 @@ def cross_fitted(
     """
     whole = estimator._coordinates(X)
     honest = np.empty_like(whole)
-    fold_scores = []
-    scorable = hasattr(estimator, "score")
-    for train, held in _folds(estimator, X, y, n_folds):
-        fold: Any = clone(estimator)
-        fold.set_params(random_state=estimator.seed_, callbacks=None)
-        fold.__dict__.pop("_skl_callbacks", None)  # scikit-learn's, which clones keep
-        params = {
-            name: value if value is None else _safe_indexing(value, train)
-            for name, value in fit_params.items()
-        }
-        x_train, x_held = _rows_at(X, train), _rows_at(X, held)
-        fold.fit(x_train, None if y is None else _safe_indexing(y, train), **params)
-        turn, _ = orthogonal_procrustes(fold._coordinates(x_train), whole[train])
-        honest[held] = fold._coordinates(x_held) @ turn
-        if scorable:
-            fold_scores.append(fold.score(x_held, _safe_indexing(y, held)))
-    if not scorable:
+    scores: dict[int, Any] = {}
+    folds = enumerate(_folds(estimator, X, y, n_folds))
+    for ended in workers.run((i, train, held, estimator.seed_) for i, (train, held) in folds):
+        i, train, held, _ = ended.job
+        phi, scores[i] = ended.result()
+        turn, _ = orthogonal_procrustes(phi[train], whole[train])
+        honest[held] = phi[held] @ turn
+    if not hasattr(estimator, "score"):
         return honest, None
-    return honest, {"train": estimator.score(X, y), "held_out": float(np.mean(fold_scores))}
+    held_out = float(np.mean([scores[i] for i in sorted(scores)]))
+    return honest, {"train": estimator.score(X, y), "held_out": held_out}
 
 
 def _rows_at(X: Any, rows: np.ndarray) -> Any:

@@ -24,11 +24,24 @@ ADVICE = (
 )
 
 
+ADVICE_ON_DASK = (
+    "a Dask collection cannot be fitted: write it to files, X.to_parquet(folder), and fit "
+    "piefs.open_rows(folder) (docs/cluster.md), or give X.compute() if it fits into memory"
+)
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection, found without importing Dask."""
+    return hasattr(X, "__dask_graph__")
+
+
 def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
     """X, or X and y, as scikit-learn checks them, and X as numbers whatever frame it came in.
 
     Rows that are read when needed stay what they are.
     """
+    if is_dask(X):
+        raise InputError(ADVICE_ON_DASK)
     if is_lazy(X):
         return _checked_lazily(estimator, X, *y, **keywords)
     try:

@@ -12,10 +12,12 @@ from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.estimators.lazily import lazily
 from piefs.estimators.scikit import with_callbacks
 from piefs.losses import squared_error
 
 
+@lazily("predict")
 @extends_keywords
 class PIEFSRegressor(RegressorMixin, BasePIEFS):
     __doc__ = f"""Regressor on K ordered, orthonormal, smooth coordinates shaped by the target.

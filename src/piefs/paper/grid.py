@@ -1,24 +1,27 @@
-"""Many cells, one process a core, each record on disk as soon as it is there.
+"""Many cells at a time, each record on disk as soon as it is there.
 
-XLA gains less from a second core than a second process does, so every worker is tied to a core of
-its own. Ctrl-C ends the workers; a second call does what is missing and continues what was cut.
+By default a process of this machine works on each, tied to a core; Ctrl-C ends them, and a second
+call does what is missing and continues what was cut. On a Dask cluster a cell that is cut off
+begins anew. Records are written here, by the one who asked for them.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import matplotlib
+
+from piefs.compilation import keep_compiled
+from piefs.io import atomic
+from piefs.jobs import JobError, open_workers, usable_cores
 from piefs.paper.cells import Cell
 from piefs.paper.records import Records
-
-POLL_SECONDS = 0.2
+from piefs.paper.work import Made, keep, make
 
 
 @dataclass
@@ -43,103 +46,71 @@ class Progress:
 Watcher = Callable[[Progress], None]
 
 
-@dataclass
-class _Worker:
-    cells: list[Cell]
-    process: subprocess.Popen[bytes]
-    log: Path
-
-
 def run_grid(
     cells: Sequence[Cell],
     results: str | Path,
     *,
     jobs: int | None = None,
+    dask: Any = None,
     data_dir: str | Path | None = None,
     quick: bool = False,
-    at_once: int = 1,
     watch: Watcher = lambda progress: None,
 ) -> Progress:
     """Make the records of all cells that have none; one that fails does not stop the others.
 
-    A process works on `at_once` cells, one after the other: more than one where starting a process
-    takes longer than a cell does.
+    `jobs` of them at a time on this machine, as many as there are cores unless given; or, with the
+    address or a client of a Dask scheduler, one on each of its workers.
     """
-    results, records = Path(results), Records(Path(results) / "records")
-    waiting = [cell for cell in cells if not records.has(cell)]
+    results, has_record = Path(results), Records(Path(results) / "records").has
+    waiting = [cell for cell in cells if not has_record(cell)]
     progress = Progress(total=len(waiting))
-    cores = _cores()
-    free = [cores[i % len(cores)] for i in range(jobs or len(cores))]
-    workers: dict[int, tuple[int, _Worker]] = {}
-    try:
-        while waiting or workers:
-            while waiting and free:
-                core, chosen, waiting = free.pop(0), waiting[:at_once], waiting[at_once:]
-                worker = _start(chosen, results, core, data_dir, quick)
-                workers[worker.process.pid] = (core, worker)
-                progress.running += chosen
-            for pid, (core, worker) in list(workers.items()):
-                ended = worker.process.poll() is not None
-                _count_done(worker, records, progress)  # after the poll: no record is missed
-                if ended:
-                    del workers[pid]
-                    free.append(core)
-                    _count_failed(worker, progress)
+    if not waiting:
+        return progress
+    n_jobs = (jobs or len(usable_cores())) if dask is None else jobs
+    running = (results / "running").absolute() if dask is None else None
+    common = {"data_dir": _absolute(data_dir, dask), "quick": quick, "running": running}
+    with open_workers(made, common, n_jobs=n_jobs, dask=dask) as workers:
+        for ended in workers.run(_begun(waiting, progress, watch)):
+            (cell,) = ended.job
+            progress.running.remove(cell)
+            if ended.error is None:
+                keep(cell, ended.value, results)
+                progress.done.append(cell)
+            else:
+                progress.failed[cell] = " ".join(str(ended.error).split())
+                _write_log(cell, ended.error, results)
             watch(progress)
-            time.sleep(POLL_SECONDS)
-    finally:
-        for _, worker in workers.values():
-            worker.process.send_signal(signal.SIGINT)
-        for _, worker in workers.values():
-            worker.process.wait()
     return progress
 
 
-def _cores() -> list[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
+def _absolute(data_dir: str | Path | None, dask: Any) -> str | None:
+    """A folder of data by its full path; on a cluster it is the workers' and stays as given."""
+    if data_dir is None or dask is not None:
+        return None if data_dir is None else str(data_dir)
+    return str(Path(data_dir).absolute())
 
 
-def _start(
-    cells: list[Cell], results: Path, core: int, data_dir: str | Path | None, quick: bool
-) -> _Worker:
-    """A worker in a session of its own, so that Ctrl-C reaches it through us alone."""
-    command = [
-        sys.executable,
-        "-m",
-        "piefs.paper.work",
-        *map(str, cells),
-        "--results",
-        str(results),
-    ]
-    command += ["--data-dir", str(data_dir)] if data_dir else []
-    command += ["--quick"] if quick else []
-    log = results / "running" / f"{str(cells[0]).replace('/', '.')}.log"
-    log.parent.mkdir(parents=True, exist_ok=True)
-    with log.open("wb") as file:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-        )
-    if hasattr(os, "sched_setaffinity"):
-        os.sched_setaffinity(process.pid, {core})
-    return _Worker(list(cells), process, log)
+def _begun(cells: list[Cell], progress: Progress, watch: Watcher) -> Iterator[tuple[Cell]]:
+    """The cells, each counted as running when it is asked for."""
+    for cell in cells:
+        progress.running.append(cell)
+        watch(progress)
+        yield (cell,)
 
 
-def _count_done(worker: _Worker, records: Records, progress: Progress) -> None:
-    """Count those of a worker's cells whose records are there by now."""
-    for cell in [cell for cell in worker.cells if records.has(cell)]:
-        worker.cells.remove(cell)
-        progress.running.remove(cell)
-        progress.done.append(cell)
+def made(common: dict[str, Any], cell: Cell) -> Made:
+    """What a worker gives back of a cell. Without a folder to run in, it leaves nothing behind."""
+    matplotlib.use("agg")  # no windows, which a thread of a worker could not open
+    keep_compiled()
+    keywords = dict(common)
+    running = keywords.pop("running")
+    if running is not None:
+        return make(cell, running, **keywords)
+    with tempfile.TemporaryDirectory(prefix="piefs-") as folder:
+        return make(cell, Path(folder), **keywords)
 
 
-def _count_failed(worker: _Worker, progress: Progress) -> None:
-    """Count what an ended worker leaves undone, with its last words."""
-    lines = worker.log.read_text(errors="replace").strip().splitlines()
-    for cell in worker.cells:
-        said = [line for line in lines if line.startswith(f"{cell}: ")] or lines[-1:]
-        progress.running.remove(cell)
-        progress.failed[cell] = (said or [f"exit {worker.process.returncode}"])[-1]
-    if not worker.cells:
-        worker.log.unlink(missing_ok=True)
+def _write_log(cell: Cell, error: Exception, results: Path) -> None:
+    details = error.details if isinstance(error, JobError) else ""
+    log = results / "running" / f"{str(cell).replace('/', '.')}.log"
+    atomic.write_bytes(log, f"{details}{error}\n".encode())

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from piefs.io import atomic
 from piefs.paper.cells import Cell
 
 
@@ -45,6 +46,12 @@ class Records:
     def has(self, cell: Cell) -> bool:
         """Whether the cell is done."""
         return (self.path(cell) / "metrics.json").exists()
+
+    def write(self, cell: Cell, metrics: dict[str, Any], files: dict[str, bytes]) -> None:
+        """Write the record of a cell; its metrics come last, and say that it is whole."""
+        for name, content in files.items():
+            atomic.write_bytes(self.path(cell) / name, content)
+        atomic.write_json(self.path(cell) / "metrics.json", metrics)
 
     def load(self, cell: Cell) -> Record:
         """The record of a finished cell."""

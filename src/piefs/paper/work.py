@@ -1,17 +1,20 @@
 """One cell: train or fit it, measure it, and leave its record.
 
-Run as `python -m piefs.paper.work CELL … --results DIR`, which is how `grid` runs many. A cell of
-ours is trained in a folder of its own under `DIR/running`, from which it resumes if it was cut off;
-its record, without the model, is moved to `DIR/records` when it is done.
+A cell of ours is trained in a folder of its own, from which it resumes if it was cut off. What is
+made of it, without the model, is given back; whoever asked for it writes the record. `python -m
+piefs.paper.work CELL … --results DIR` does both for some cells, `grid` for many.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+import json
 import shutil
 import sys
 import time
 import traceback
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,6 @@ from piefs.baselines import make_baseline
 from piefs.compilation import keep_compiled
 from piefs.datasets import Dataset, load
 from piefs.estimators import load as load_model
-from piefs.io import atomic
 from piefs.io.models import library_versions
 from piefs.paper.cells import PLANE, QUICK, Cell
 from piefs.paper.records import Records
@@ -35,40 +37,64 @@ GRID_POINTS = 120
 QUICK_ROWS, QUICK_TREES = 1000, 5
 
 
+@dataclass(frozen=True)
+class Made:
+    """What a record is written from: the metrics, and other files by their names."""
+
+    metrics: dict[str, Any]
+    files: dict[str, bytes] = field(default_factory=dict)
+
+
 def work(
     cell: Cell, results: str | Path, *, data_dir: str | Path | None = None, quick: bool = False
 ) -> dict[str, Any]:
     """Make the record of a cell, and return its metrics."""
+    results = Path(results)
+    made = make(cell, results / "running", data_dir=data_dir, quick=quick)
+    keep(cell, made, results)
+    return made.metrics
+
+
+def make(
+    cell: Cell, running: Path, *, data_dir: str | Path | None = None, quick: bool = False
+) -> Made:
+    """What the record of a cell will hold; a run that is cut off stays in the folder `running`."""
     data = load(cell.dataset, data_dir)
     if quick:
         data = data.head(QUICK_ROWS)
-    make = _train if cell.is_piefs else _fit_baseline
-    return make(cell, data, Path(results), quick)
+    if not cell.is_piefs:
+        return Made(_fit_baseline(cell, data, quick))
+    return _train(cell, data, RunFolder(running / str(cell)), quick)
 
 
-def _train(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict[str, Any]:
-    folder = RunFolder(results / "running" / str(cell))
-    metrics = run(
-        data,
-        folder.path,
-        task="classification" if cell.mode == "supervised" else "unsupervised",
-        resume=True,
-        report=False,
-        **cell.keywords(quick=quick),
-    )
+def keep(cell: Cell, made: Made, results: Path) -> None:
+    """Write the record of a cell, then forget its run."""
+    Records(results / "records").write(cell, made.metrics, made.files)
+    shutil.rmtree(results / "running" / str(cell), ignore_errors=True)
+
+
+def _train(cell: Cell, data: Dataset, folder: RunFolder, quick: bool) -> Made:
+    if folder.is_finished:  # and whoever was to write its record was cut off
+        metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
+    else:
+        metrics = run(
+            data,
+            folder.path,
+            task="classification" if cell.mode == "supervised" else "unsupervised",
+            resume=True,
+            report=False,
+            **cell.keywords(quick=quick),
+        )
     model = load_model(folder.model)
     phi = np.asarray(model.transform(data.validation.x), float)
     metrics["cell"] = str(cell)
     if cell.mode == "unsupervised":
         metrics["accuracy_standardized_probe"] = _standardized_probe(model, data)
     metrics["gram_matrix"] = {"validation": (phi.T @ phi / len(phi)).round(5).tolist()}
-    record = Records(results / "records").path(cell)
+    files = {"history.csv": folder.history.read_bytes()}
     if cell.dataset in PLANE and cell.seed == 0 and cell.method == "piefs-off":
-        _write_plane(record / "plane.npz", model, data)
-    atomic.write_bytes(record / "history.csv", folder.history.read_bytes())
-    atomic.write_json(record / "metrics.json", metrics)  # last: it says that the record is whole
-    shutil.rmtree(folder.path)
-    return metrics
+        files["plane.npz"] = _plane(model, data)
+    return Made(metrics, files)
 
 
 def _standardized_probe(model: Any, data: Dataset) -> dict[str, float]:
@@ -79,7 +105,7 @@ def _standardized_probe(model: Any, data: Dataset) -> dict[str, float]:
     return {name: float(probe.score(rows.x, rows.y)) for name, rows in splits.items()}
 
 
-def _write_plane(path: Path, model: Any, data: Dataset) -> None:
+def _plane(model: Any, data: Dataset) -> bytes:
     """The maps and the margin over the plane, for the paper's pictures of them."""
     low, high = data.train.x.min(axis=0), data.train.x.max(axis=0)
     axes = [np.linspace(a, b, GRID_POINTS) for a, b in zip(low - 0.2, high + 0.2, strict=True)]
@@ -92,10 +118,12 @@ def _write_plane(path: Path, model: Any, data: Dataset) -> None:
     if hasattr(model, "decision_function"):
         arrays["margin"] = np.asarray(model.decision_function(points)).reshape(shape)
     small = {name: values.astype(np.float32) for name, values in arrays.items()}
-    atomic.write_with(path, lambda temporary: np.savez_compressed(temporary, **small))
+    file = io.BytesIO()
+    np.savez_compressed(file, **small)
+    return file.getvalue()
 
 
-def _fit_baseline(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict[str, Any]:
+def _fit_baseline(cell: Cell, data: Dataset, quick: bool) -> dict[str, Any]:
     n_components = QUICK["n_components"] if quick else 16
     image = cell.dataset == "mnist"
     model = make_baseline(cell.method, seed=cell.seed, n_components=n_components, image=image)
@@ -103,7 +131,7 @@ def _fit_baseline(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict
         model.set_params(**_short_budgets(model))
     start = time.perf_counter()
     model.fit(data.train.x, data.train.y)
-    metrics = {
+    return {
         "cell": str(cell),
         "dataset": cell.dataset,
         "task": "classification",
@@ -112,9 +140,6 @@ def _fit_baseline(cell: Cell, data: Dataset, results: Path, quick: bool) -> dict
         "versions": library_versions(),
         "config": {"method": repr(model), "seed": cell.seed},
     }
-    record = Records(results / "records").path(cell)
-    atomic.write_json(record / "metrics.json", metrics)
-    return metrics
 
 
 def _short_budgets(model: Any) -> dict[str, int]:

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import type_of_target
@@ -22,8 +21,9 @@ from piefs.batches import Samples
 from piefs.errors import InputError
 from piefs.io import atomic
 from piefs.io.checkpoints import data_digest
+from piefs.jobs import Workers, open_workers
 from piefs.tuning.candidates import Keywords, candidate
-from piefs.tuning.trials import Problem, recorded_trial
+from piefs.tuning.trials import Problem, run_trial
 
 SHARES = (1 / 9, 1 / 3, 1.0)
 """The shares of the steps in the three rounds; each keeps a third of its candidates."""
@@ -66,7 +66,8 @@ def tune(
     fixed: Keywords | None = None,
     standardize: bool = True,
     seed: int = 0,
-    n_jobs: int = 1,
+    n_jobs: int | None = None,
+    dask: Any = None,
     out: str | Path | None = None,
     tell: Tell = lambda stage, done, total: None,
 ) -> Tuned:
@@ -84,6 +85,9 @@ def tune(
         How many candidates to try (18), or for how long; with a time, as many as it allows.
     fixed
         Keywords that all candidates have.
+    n_jobs, dask
+        How many processes of this machine try at a time, or the address or a client of a Dask
+        scheduler whose workers do; one trial at a time, in this process, if neither is given.
     out
         Folder for a record of each trial; a second call does only what is missing.
     tell
@@ -94,8 +98,11 @@ def tune(
     if budget_minutes is not None and not budget_minutes > 0:
         raise InputError(f"the budget must be a number of minutes above 0, not {budget_minutes}")
     problem = _problem(X, y, validation_data, task, standardize, seed)
-    search = Search(problem, fixed or {}, seed, n_jobs, out, tell, budget_minutes)
-    return search.run(n_trials)
+    n_jobs = None if n_jobs == 1 else n_jobs
+    fixed = fixed or {}
+    with open_workers(trial, (problem, fixed, seed), n_jobs=n_jobs, dask=dask) as workers:
+        search = Search(problem, fixed, seed, workers, out, tell, budget_minutes)
+        return search.run(n_trials)
 
 
 def _problem(
@@ -119,6 +126,12 @@ def _problem(
     return Problem(task, (X, y), held, standardize)
 
 
+def trial(common: tuple[Problem, Keywords, int], index: int, rung: int) -> dict[str, Any]:
+    """The record of a candidate in a round."""
+    problem, fixed, seed = common
+    return run_trial(problem, candidate(index, seed, fixed), SHARES[rung], seed)
+
+
 class Search:
     """A search that knows what has been done, and does what is missing."""
 
@@ -127,12 +140,12 @@ class Search:
         problem: Problem,
         fixed: Keywords,
         seed: int,
-        n_jobs: int,
+        workers: Workers,
         out: str | Path | None,
         tell: Tell,
         budget_minutes: float | None,
     ) -> None:
-        self.problem, self.fixed, self.seed, self.n_jobs = problem, fixed, seed, n_jobs
+        self.problem, self.fixed, self.seed, self.workers = problem, fixed, seed, workers
         self.out, self.tell = None if out is None else Path(out), tell
         self.deadline = None if budget_minutes is None else time.monotonic() + 60 * budget_minutes
         self.records: dict[tuple[int, int], dict[str, Any]] = {}
@@ -141,11 +154,11 @@ class Search:
         """The defaults with all steps, then the rounds."""
         self._open()
         last = len(SHARES) - 1
-        self._do([0], last, "the defaults", 1)
+        self._do([0], last, "the defaults", always=True)  # whatever the time
         n = self._plan(n_trials)
         standing = list(range(1, n))
         for rung in range(len(SHARES)):
-            self._do(standing, rung, f"round {rung + 1} of {len(SHARES)}", n)
+            self._do(standing, rung, f"round {rung + 1} of {len(SHARES)}")
             standing = self._best(standing, rung)[: max(len(standing) // 3, 1)]
         return self._verdict()
 
@@ -185,34 +198,31 @@ class Search:
         if n_trials is not None or self.deadline is None:
             return n_trials or N_TRIALS
         a_fit = max(self.records[0, len(SHARES) - 1]["seconds"], 1e-3)
-        n_fits = (self.deadline - time.monotonic()) * max(self.n_jobs, 1) / a_fit
+        n_fits = (self.deadline - time.monotonic()) * self.workers.n_workers / a_fit
         return int(np.clip(1 + n_fits / WHOLE_FITS_A_CANDIDATE, FEWEST_TRIALS, MOST_TRIALS))
 
-    def _do(self, indices: list[int], rung: int, stage: str, n: int) -> None:
+    def _do(self, indices: list[int], rung: int, stage: str, *, always: bool = False) -> None:
         """The trials of a round that have not been done, as far as there is time."""
         missing = [index for index in indices if (index, rung) not in self.records]
-        size = max(self.n_jobs, 1)
-        for start in range(0, len(missing), size):
-            self.tell(stage, len(indices) - len(missing) + start, len(indices))
-            if rung == len(SHARES) - 1 and indices == [0]:
-                pass  # the defaults are measured whatever the time
-            elif self.deadline is not None and time.monotonic() >= self.deadline:
-                return
-            batch = missing[start : start + size]
-            done: Any = joblib.Parallel(n_jobs=size)(
-                joblib.delayed(recorded_trial)(
-                    self.problem,
-                    candidate(index, self.seed, self.fixed),
-                    SHARES[rung],
-                    self.seed,
-                    None if self.out is None else self.out / "trials" / f"{index:03d}-{rung}.json",
-                )
-                for index in batch
-            )
-            self.records |= {
-                (index, rung): record for index, record in zip(batch, done, strict=True)
-            }
-        self.tell(stage, len(indices), len(indices))
+        n_done = len(indices) - len(missing)
+        self.tell(stage, n_done, len(indices))
+        for ended in self.workers.run(self._in_time(missing, rung, always)):
+            self._keep(ended.job, ended.result())
+            n_done += 1
+            self.tell(stage, n_done, len(indices))
+
+    def _in_time(self, indices: list[int], rung: int, always: bool) -> Iterator[tuple[int, int]]:
+        """The trials of a round, until there is no time for another."""
+        for index in indices:
+            if always or self.deadline is None or time.monotonic() < self.deadline:
+                yield index, rung
+
+    def _keep(self, trial: tuple[int, int], record: dict[str, Any]) -> None:
+        """Write the record of a trial, whole, as it ends."""
+        self.records[trial] = record
+        if self.out is not None:
+            index, rung = trial
+            atomic.write_json(self.out / "trials" / f"{index:03d}-{rung}.json", record)
 
     def _best(self, indices: list[int], rung: int) -> list[int]:
         """Those of the candidates that have a loss in a round, the lowest first."""

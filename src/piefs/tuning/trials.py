@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from scipy.special import log_softmax
 
 from piefs.errors import DivergedError, InputError, TrainingWarning
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor
-from piefs.io import atomic
 from piefs.tuning.candidates import Keywords
 
 ESTIMATORS: dict[str, type] = {"classification": PIEFSClassifier, "regression": PIEFSRegressor}
@@ -77,13 +75,3 @@ def row_losses(model: Any, x: Any, y: Any) -> np.ndarray:
         return np.mean(error**2, axis=1)
     log_p = log_softmax(model._outputs(x), axis=1)
     return -log_p[np.arange(len(x)), np.searchsorted(model.classes_, np.asarray(y))]
-
-
-def recorded_trial(
-    problem: Problem, keywords: Keywords, share: float, seed: int, path: Path | None
-) -> dict[str, Any]:
-    """A trial whose record is written, whole, as it ends."""
-    record = run_trial(problem, keywords, share, seed)
-    if path is not None:
-        atomic.write_json(path, record)
-    return record

@@ -1,0 +1,117 @@
+"""Dask collections as input: what is asked of them is computed when they are, block by block.
+
+A block of rows is given to the same method that takes arrays and tables in memory, so results are
+the same, and so are the checks: they are made at once, on a row that stands for all.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from piefs.errors import InputError
+from piefs.estimators.inputs import is_dask
+
+Estimator = TypeVar("Estimator", bound=type)
+
+LEFT_BEHIND = ("coordinates_", "history_", "_skl_callbacks")
+"""What a fitted estimator holds of its training, and does not need for new rows."""
+
+DECIDED_HERE = ("feature_names_in_", "_sklearn_output_config")
+
+
+def lazily(*names: str) -> Callable[[Estimator], Estimator]:
+    """Let methods of a class, each of rows alone, take Dask collections too.
+
+    It goes around what scikit-learn's `set_output` has put around a method.
+    """
+
+    def decorated(cls: Estimator) -> Estimator:
+        for name in names:
+            setattr(cls, name, _either(getattr(cls, name)))
+        return cls
+
+    return decorated
+
+
+def _either(method: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(method)
+    def either(self: Any, X: Any) -> Any:
+        return _of_collection(self, method.__name__, X) if is_dask(X) else method(self, X)
+
+    return either
+
+
+def _of_collection(estimator: Any, method: str, X: Any) -> Any:
+    check_is_fitted(estimator)
+    from dask.array import Array
+
+    if hasattr(X, "_meta_nonempty") and X.ndim == 2:
+        return _of_frame(estimator, method, X)
+    if isinstance(X, Array) and X.ndim == 2:
+        return _of_array(estimator, method, X)
+    raise InputError(
+        f"{method} takes a Dask array of shape (rows, columns) or a Dask dataframe, not {X!r}"
+    )
+
+
+def _of_frame(estimator: Any, method: str, X: Any) -> Any:
+    answer = _answer(estimator, method, X._meta_nonempty)
+    output = "default" if isinstance(answer, np.ndarray) else "pandas"
+    model = _to_send(estimator, np.asarray(X.columns, dtype=object), output)
+    return X.map_partitions(of_block, model, method, answer, meta=answer)
+
+
+def _of_array(estimator: Any, method: str, X: Any) -> Any:
+    answer = _answer(estimator, method, np.zeros((1, X.shape[1]), X.dtype))
+    values = np.asarray(answer)
+    shape: dict[str, Any] = (
+        {"drop_axis": 1} if values.ndim == 1 else {"chunks": (X.chunks[0], values.shape[1:])}
+    )
+    model = _to_send(estimator, None, "default")
+    blocks = X.rechunk({1: -1}).map_blocks(
+        of_block, model=model, method=method, answer=values, meta=values, **shape
+    )
+    if isinstance(answer, np.ndarray):
+        return blocks
+    from dask import dataframe
+
+    return dataframe.from_dask_array(blocks, columns=list(answer.columns))
+
+
+def _answer(estimator: Any, method: str, row: Any) -> Any:
+    """What a method says of no rows, once it has checked one that is like all others."""
+    answer = getattr(estimator, method)(row)[:0]
+    if type(answer).__module__.startswith("polars"):
+        raise InputError(
+            'Dask dataframes are made of pandas ones: set_output(transform="pandas"), or "default" '
+            "for an array"
+        )
+    return answer
+
+
+def _to_send(estimator: Any, names: np.ndarray | None, output: str) -> Any:
+    """A small copy of a fitted estimator, which travels once to each worker.
+
+    It expects the columns that were checked already, so that no block is warned of, and gives the
+    output that was asked for here, whatever is configured elsewhere.
+    """
+    from dask.delayed import delayed
+
+    model = copy.copy(estimator)
+    for name in (*LEFT_BEHIND, *DECIDED_HERE):
+        model.__dict__.pop(name, None)
+    if names is not None and all(isinstance(name, str) for name in names):
+        model.feature_names_in_ = names
+    model.callbacks = None
+    return delayed(model.set_output(transform=output))
+
+
+def of_block(block: Any, model: Any, method: str, answer: Any) -> Any:
+    """A method of a model on a block of rows; what it says of none is known."""
+    return getattr(model, method)(block) if len(block) else answer

@@ -67,9 +67,10 @@ def test_scaled_rows_are_those_of_a_scaled_matrix(matrix, monkeypatch):
     assert len(scaled) == 21
 
 
-def test_chunks_of_an_array_that_has_them(matrix):
+@pytest.mark.parametrize("sizes", [(5, 2), ((5, 6, 10), (3,)), None], ids=str)
+def test_chunks_of_an_array_that_has_them(matrix, sizes):
     class Chunked:
-        chunks, shape, dtype = (5, 2), matrix.shape, matrix.dtype
+        chunks, shape, dtype = sizes, matrix.shape, matrix.dtype
         __len__ = staticmethod(lambda: 21)
         __getitem__ = staticmethod(lambda index: matrix[index])
 

@@ -25,6 +25,7 @@ def section(found: dict[str, Any]) -> str:
             f"{row['memory_rows_per_second']:,}",
             f"{row['file_rows_per_second']:,}",
             f"{row['ratio']:.2f}",
+            " – ".join(f"{ratio:.2f}" for ratio in row["ratios"]),
         ]
         for row in found["rates"]
     ]
@@ -46,11 +47,11 @@ since the system takes them back when others need them.
 
 Rows a second from the file, beside a slice of it in memory, taken in turns in one run:
 
-{table(["", "memory", "file", "ratio"], rates)}
+{table(["", "memory", "file", "ratio, median", "least and most"], rates)}
 
-Seconds of training with rows of 8 columns in memory, 2 maps, batches of 1,024: a thousand steps,
-and one epoch. Ten times the rows, from a million to ten, take {tenfold:.1f} times as long for an
-epoch.
+Seconds of training with rows of 8 columns in memory, 2 maps, batches of 1,024, the least of three:
+a thousand steps, and one epoch. Ten times the rows, from a million to ten, take {tenfold:.1f} times
+as long for an epoch.
 
 {table(["rows", "1,000 steps", "one epoch"], growth)}
 

@@ -18,12 +18,19 @@ from piefs.weighting import Dampened
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import report  # noqa: E402
+from benchmarks import report, scale_page  # noqa: E402
 from benchmarks.flops import step_flops  # noqa: E402
 
 
 def test_page_on_speed_says_what_was_measured():
     assert (ROOT / "docs/speed.md").read_text() == report.page(report.load())
+
+
+def test_page_on_large_tables_says_what_was_measured():
+    text = scale_page.PAGE.read_text()
+    found = json.loads(scale_page.RESULT.read_text())
+    assert found["peak_mb"] <= found["limit_mb"]
+    assert scale_page.section(found) in text
 
 
 def test_every_result_names_its_machine_and_versions():

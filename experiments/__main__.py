@@ -26,12 +26,12 @@ from experiments.methods import (
     tuned_logistic_regression,
 )
 from experiments.metrics import metric_runs
+from experiments.records import record_path
 from experiments.stability import watched
 from piefs.compilation import keep_compiled
 from piefs.io import atomic
 from piefs.io.models import library_versions
 
-RESULTS = Path("results/beyond")
 DETERMINISTIC = ("logistic-regression", "tuned-lr")
 
 
@@ -49,8 +49,7 @@ class Run(NamedTuple):
     @property
     def path(self) -> Path:
         """Where its record is."""
-        folder = self.name.replace(", ", "-").replace(" ", "-")
-        return RESULTS / "records" / self.study / self.dataset / folder / f"{self.seed}.json"
+        return record_path(self.study, self.dataset, self.name, self.seed)
 
 
 def _main() -> Iterator[Run]:

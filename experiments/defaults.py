@@ -12,6 +12,8 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_iris
@@ -22,7 +24,9 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from experiments.records import recorded
 from piefs import PIEFSClassifier
+from piefs.compilation import keep_compiled
 
 Table = tuple[np.ndarray, np.ndarray]
 
@@ -75,28 +79,43 @@ METHODS: dict[str, Callable] = {
 
 
 def main(names: list[str]) -> None:
-    """Fit each method on each table, and print a line for each."""
+    """Fit each method on each table, as far as that is not done, and print a line for each."""
+    keep_compiled()
     for name in names or list(TABLES):
         x, y = TABLES[name]()
         parts = train_test_split(x, y, test_size=0.3, random_state=0, stratify=y)
         for method, make in METHODS.items():
-            print(f"{name:14s} {method:20s} {_measured(make(), *parts)}", flush=True)
+            measure = partial(_measured, make, *parts)
+            record = recorded("defaults", name, method, 0, measure)
+            print(f"{name:14s} {method:20s} {_described(record)}", flush=True)
 
 
-def _measured(model, x, held_x, y, held_y) -> str:
-    begun = time.monotonic()
+def _measured(make: Callable, x, held_x, y, held_y) -> dict[str, Any]:
+    model, begun = make(), time.monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model.fit(x, y)
     seconds = time.monotonic() - begun
     p = model.predict_proba(held_x)
     guess = p.argmax(axis=1)
-    found = ", ".join(f.kind for f in getattr(model, "warnings_", ()))
-    maps = f" K={model.n_components_}" if hasattr(model, "n_components_") else ""
+    return {
+        "accuracy": float(accuracy_score(held_y, guess)),
+        "balanced_accuracy": float(balanced_accuracy_score(held_y, guess)),
+        "log_loss": float(log_loss(held_y, p)),
+        "seconds": seconds,
+        "n_maps": getattr(model, "n_components_", None),
+        "warned": [finding.kind for finding in getattr(model, "warnings_", ())],
+        "settings": getattr(model, "settings_", None),
+    }
+
+
+def _described(record: dict[str, Any]) -> str:
+    maps = f" K={record['n_maps']}" if record["n_maps"] else ""
     return (
-        f"accuracy {100 * accuracy_score(held_y, guess):.1f}, "
-        f"balanced {100 * balanced_accuracy_score(held_y, guess):.1f}, "
-        f"log loss {log_loss(held_y, p):.3f}, {seconds:.0f} s{maps} {found}"
+        f"accuracy {100 * record['accuracy']:.1f}, "
+        f"balanced {100 * record['balanced_accuracy']:.1f}, "
+        f"log loss {record['log_loss']:.3f}, {record['seconds']:.0f} s{maps} "
+        f"{', '.join(record['warned'])}"
     )
 
 

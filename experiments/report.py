@@ -10,10 +10,10 @@ from scipy.stats import t as student_t
 
 from experiments import stability
 from experiments.metric_report import geometry_benchmark, metrics_study
+from experiments.records import RESULTS
 from experiments.tables import Records, datasets_of, load_records, of, spread, table
 from piefs.io import atomic
 
-RESULTS = Path("results/beyond")
 PLANES = ("two-moons", "circles")
 LEADING = ("1", "2", "4", "8", "16")
 

@@ -1,9 +1,11 @@
 """Code blocks of Markdown pages, and how they are run."""
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from piefs import pretrain
 from piefs.estimators import base
 
 ROOT = Path(__file__).parent.parent
@@ -25,14 +27,21 @@ def run_python(page: Path) -> dict[str, Any]:
 
 
 def train_briefly(monkeypatch: Any, n_steps: int = 30) -> None:
-    """Let every fit end after a few steps: what a page shows is that its code runs."""
-    resolve = base.resolve_settings
+    """Let every fit end after a few steps: what a page shows is that its code runs.
+
+    Nor are trials made of how many steps to take, or of how much decay, unless they are asked for,
+    and maps are distilled in a few steps, too.
+    """
+    resolve, distil = base.resolve_settings, pretrain.graph_laplacian_maps
 
     def few_steps(*args: Any, **keywords: Any) -> dict[str, Any]:
         settings = resolve(*args, **keywords)
+        if settings["early_stopping"] == "auto":
+            settings["early_stopping"] = False
         return settings | {"steps_per_component": min(settings["steps_per_component"], n_steps)}
 
     monkeypatch.setattr(base, "resolve_settings", few_steps)
+    monkeypatch.setattr(pretrain, "graph_laplacian_maps", partial(distil, n_steps=n_steps))
 
 
 def commands(page: Path) -> list[str]:

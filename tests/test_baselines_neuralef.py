@@ -10,8 +10,8 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from piefs.baselines import NeuralEF
+from piefs.baselines.eigenfunctions import eigenvalue_estimates, normalized, objective
 from piefs.baselines.kernels import ArcCosine
-from piefs.baselines.neuralef import eigenvalue_estimates, normalized, objective
 from piefs.errors import InputError
 
 SMALL = {"n_components": 3, "hidden": (32, 32), "random_state": 0}

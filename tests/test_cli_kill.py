@@ -7,9 +7,11 @@ import time
 
 RUN = """
 import sys
+from piefs.compilation import keep_compiled
 from piefs.datasets import load
 from piefs.runs import run
 
+keep_compiled()  # as the command line does
 run(
     load("two-moons"), sys.argv[1], resume=True, checkpoint_seconds=0.0, n_components=3,
     schedule="sequential", early_stopping=False, steps_per_component=600, batch_size=256,

@@ -9,11 +9,20 @@ import numpy as np
 import pytest
 from experiments.__main__ import STUDIES
 from experiments.bayes import bayes_accuracy, log_densities
+from experiments.choosing import KEYWORDS
+from experiments.choosing import measured as measured_choice
 from experiments.data import OTHER_CLASSES, OTHER_NUMBERS
 from experiments.labels import labelled_rows
+from experiments.records import recorded
 from experiments.report import corrected_t_test, headline, ordered, others_section, spread
+from experiments.signs import ALL_STEPS, COLUMNS, statistics
+from experiments.signs import measured as measured_signs
 from scipy import stats
 from sklearn.datasets import make_moons
+
+from piefs import diagnosis
+from piefs.config import TrainConfig
+from piefs.diagnosis import Evidence, findings
 
 ROOT = Path(__file__).parent.parent
 
@@ -99,6 +108,53 @@ def test_a_run_leaves_a_record_and_is_not_run_twice(tmp_path):
     assert found["accuracy"] > 0.8
     assert "0 of 1 runs are done" in said[0]
     assert "1 of 1 runs are done" in said[1]
+
+
+def test_a_record_is_measured_once(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    values = iter([{"loss": 0.5}, {"loss": 0.7}])
+    first = recorded("signs", "x", "some, run", 0, lambda: next(values))
+    assert first["loss"] == 0.5
+    assert first["versions"]
+    assert recorded("signs", "x", "some, run", 0, lambda: next(values)) == first
+    assert (tmp_path / "results/beyond/records/signs/x/some-run/0.json").is_file()
+
+
+def test_the_statistics_of_signs_are_what_findings_are_made_of():
+    rows = [
+        {"gram_error": 0.1, "loss_class": 0.2, "validation_loss": loss}
+        for loss in np.linspace(0.35, 0.21, 20)
+    ]
+    raw = np.random.default_rng(0).normal(size=(50, 4))
+    raw[:, 1] = 3.0
+    evidence = Evidence(
+        TrainConfig(schedule="nested"), rows, 4.0, raw, ((-9.0, 2.0),), 0.7, was_cut_short=True
+    )
+    found = statistics(evidence)
+    assert {finding.kind for finding in findings(evidence)} == {
+        *("dead-maps", "metric", "gram-error", "still-improving")
+    }
+    assert found["variation"] <= diagnosis.SAME_EVERYWHERE
+    assert found["log_scale"] == 9.0 > diagnosis.LARGEST_LOG_SCALE
+    assert found["gram"] == 1.0 > diagnosis.GRAM_SHARE
+    assert found["raw_gram"] == 0.025 < diagnosis.RAW_GRAM_SHARE
+    assert found["fall"] > diagnosis.STILL_FALLING
+    assert found["gap"] == pytest.approx(0.01 / 0.7)
+    assert found["rise"] == 0.0
+    assert found.keys() == COLUMNS.keys()
+
+
+def test_a_fit_is_judged_by_what_it_keeps(monkeypatch):
+    task = OTHER_CLASSES["iris"](0)
+    keywords = {"n_components": 2, "steps_per_component": 60, "hidden": (8,)}
+    record = measured_signs(task, keywords | ALL_STEPS, shuffled=False)
+    assert record["gram"] < 1e-6
+    assert 0 < record["by_heart"] < 1.2
+    monkeypatch.setitem(KEYWORDS, "steps_per_component", 60)
+    monkeypatch.setitem(KEYWORDS, "early_stopping", False)
+    chosen = measured_choice(task, 2, 0)
+    assert chosen["n_maps"] == 2
+    assert chosen["score"] > 0.7
 
 
 def test_a_data_set_that_ours_has_not_run_on_is_not_in_the_headline():

@@ -12,7 +12,8 @@ from piefs.paper.ledger import CLAIMS, deviations, ledger
 from piefs.paper.published import ACCURACY, GRAM_ERROR, reported_split
 from piefs.paper.records import Records, Summary, summaries
 from piefs.paper.report import write_report
-from piefs.paper.tables import SUMMARY_COLUMNS, Entry, summary_csv, tables
+from piefs.paper.tables import Entry, tables
+from piefs.paper.text import SUMMARY_COLUMNS, summary_csv
 from piefs.paper.work import make, work
 
 ROOT = Path(__file__).parent.parent

@@ -10,7 +10,7 @@ from experiments.report import load_records, page
 
 from commands import piefs
 from piefs.paper.records import Records
-from piefs.paper.tables import headline
+from piefs.paper.text import headline
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()

@@ -9,7 +9,7 @@ from commands import piefs
 from piefs import PIEFSClassifier, tune
 from piefs.errors import InputError
 from piefs.tuning import search
-from piefs.tuning.candidates import SPACE, candidate
+from piefs.tuning.candidates import SPACE, candidate, open_to_choice
 from piefs.tuning.trials import Problem, run_trial
 
 TINY = {"hidden": (8,), "n_components": 2, "activation": "silu", "metric": "off"}
@@ -46,6 +46,16 @@ def test_the_defaults_are_the_first_candidate_and_others_are_drawn_by_their_inde
         assert drawn["metric"] == "off"
         assert len(candidate(index, 0, {})) >= 1
         assert set(drawn) <= set(SPACE)
+
+
+@pytest.mark.parametrize("fixed", [{"schedule": "sequential"}, {"preset": "paper"}])
+def test_only_what_the_schedule_uses_is_drawn(fixed):
+    for index in range(1, 30):
+        drawn = candidate(index, 0, fixed)
+        assert drawn.keys() > fixed.keys()
+        PIEFSClassifier(**drawn).check_settings(1000)
+    assert "smoothness" in open_to_choice({})
+    assert candidate(1, 0, dict.fromkeys(SPACE, 1)) == dict.fromkeys(SPACE, 1)
 
 
 def test_each_round_keeps_a_third_and_the_best_wins(table, monkeypatch):

@@ -11,7 +11,8 @@ from piefs.io.models import library_versions
 from piefs.paper.figures import CAPTIONS, draw_all
 from piefs.paper.ledger import Claim, deviations, ledger
 from piefs.paper.records import Records
-from piefs.paper.tables import Entry, Table, markdown, number_of, summary_csv, tables
+from piefs.paper.tables import Entry, Table, tables
+from piefs.paper.text import markdown, number_of, summary_csv
 from piefs.report.html import document, figure, heading, marked, png, table
 
 EXPLANATIONS: dict[str, str] = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import sqrt
@@ -233,95 +231,3 @@ def _variants(records: list[Record], item: str) -> Table:
     note = "`off`, test accuracy in per cent; *paper* is the preset as it is. Not in the paper."
     name = item.removeprefix("table-")
     return Table(name, VARIANT_TITLES[item], note, tuple(variants), tuple(rows))
-
-
-# --- as text -----------------------------------------------------------------------------------
-
-
-def text_of(entry: Entry, digits: int = 2) -> str:
-    """Ours, then the paper's in parentheses."""
-    if entry.ours is None:
-        return "–" if entry.paper is None else f"– ({number_of(entry.paper, digits)})"
-    ours = number_of((entry.ours.mean, entry.ours.std), digits)
-    seeds = f" [{entry.ours.n_seeds}]"
-    return ours + seeds + ("" if entry.paper is None else f" ({number_of(entry.paper, digits)})")
-
-
-def number_of(number: Number, digits: int = 2) -> str:
-    """mean ± standard deviation."""
-    mean, std = number
-    return f"{mean:.{digits}f}" + ("" if std is None else f" ± {std:.{digits}f}")
-
-
-def markdown(table: Table) -> str:
-    """The table as Markdown: ours [seeds] (paper's)."""
-    lines = [
-        f"### {table.title}",
-        "",
-        table.note,
-        "",
-        "| | " + " | ".join(table.columns) + " |",
-        "|---|" + "---|" * len(table.columns),
-    ]
-    for label, entries in table.rows:
-        texts = (text_of(entry, table.digits) for entry in entries)
-        lines.append(f"| {label} | " + " | ".join(texts) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def headline(records: Iterable[Record]) -> str:
-    """Our own cells beside the paper's, one line each, as in the README."""
-    records = list(records)
-    accuracy, errors = summaries(records), summaries(records, "gram_error", "test", 1.0)
-    lines = [
-        "| data set | method | mode | paper, test % | ours, test % | seeds | Gram error, test |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for key, paper in ACCURACY.items():
-        dataset, method, mode, variant = key
-        if method not in PIEFS or variant != "paper" or key not in accuracy:
-            continue
-        ours = accuracy[key]
-        found = number_of((ours.mean, ours.std if ours.n_seeds > 1 else None))
-        cells = (TITLES[dataset], method, mode, number_of(paper), found, str(ours.n_seeds))
-        lines.append("| " + " | ".join(cells) + f" | {errors[key].mean:.2f} |")
-    return "\n".join(lines) + "\n"
-
-
-SUMMARY_COLUMNS = (
-    *("table", "dataset", "method", "mode", "split"),
-    *("mean", "std", "n_seeds", "paper_mean", "paper_std"),
-)
-
-
-def summary_csv(records: Iterable[Record]) -> str:
-    """Accuracies in per cent, and Gram errors, of every cell on every split."""
-    records = list(records)
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(SUMMARY_COLUMNS)
-    for split in ("train", "validation", "test"):
-        for key, ours in sorted(summaries(records, split=split).items()):
-            dataset, method, mode, variant = key
-            reported = reported_split(dataset, method) == split
-            paper = ACCURACY.get(key) if reported else None
-            table = "accuracy" if variant == "paper" else f"accuracy-{variant}"
-            writer.writerow([table, dataset, method, mode, split, *_values(ours, paper)])
-    for key, ours in sorted(summaries(records, "gram_error_batch", "", 1.0).items()):
-        dataset, method, mode, variant = key
-        table = "gram-error" if variant == "paper" else f"gram-error-{variant}"
-        writer.writerow(
-            [table, dataset, method, mode, "batch", *_values(ours, GRAM_ERROR.get(key))]
-        )
-    return buffer.getvalue()
-
-
-def _values(ours: Summary, paper: Number | None) -> list[object]:
-    paper_mean, paper_std = paper or (None, None)
-    return [
-        round(ours.mean, 4),
-        round(ours.std, 4),
-        ours.n_seeds,
-        "" if paper_mean is None else paper_mean,
-        "" if paper_std is None else paper_std,
-    ]

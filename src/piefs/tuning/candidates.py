@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from piefs.estimators.settings import BELONGS_TO
+from piefs.presets import resolve
+
 Keywords = dict[str, Any]
 
 
@@ -42,11 +45,23 @@ def candidate(index: int, seed: int, fixed: Keywords) -> Keywords:
 
     What is `fixed` is the same in all of them.
     """
-    if index == 0:
+    space = open_to_choice(fixed)
+    if index == 0 or not space:
         return dict(fixed)
     rng = np.random.default_rng((seed, index))
-    drawn = {name: draw(rng) for name, draw in SPACE.items()}
-    changed = rng.random(len(SPACE)) < SHARE_CHANGED
-    changed[rng.integers(len(SPACE))] = True  # a copy of the defaults would tell nothing
-    kept = {name: drawn[name] for name, is_new in zip(SPACE, changed, strict=True) if is_new}
+    drawn = {name: draw(rng) for name, draw in space.items()}
+    changed = rng.random(len(space)) < SHARE_CHANGED
+    changed[rng.integers(len(space))] = True  # a copy of the defaults would tell nothing
+    kept = {name: drawn[name] for name, is_new in zip(space, changed, strict=True) if is_new}
     return kept | fixed
+
+
+def open_to_choice(fixed: Keywords) -> dict[str, Callable[[np.random.Generator], Any]]:
+    """The settings that are not fixed and mean something to the schedule that is."""
+    preset, schedule = fixed.get("preset", "default"), fixed.get("schedule")
+    schedule = resolve(preset, schedule=schedule)["schedule"]
+    return {
+        name: draw
+        for name, draw in SPACE.items()
+        if name not in fixed and schedule in BELONGS_TO.get(name, (schedule,))
+    }

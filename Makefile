@@ -37,6 +37,7 @@ bench: .venv-bench/.installed
 	.venv-bench/bin/python -m benchmarks.report
 	.venv-bench/bin/python -m benchmarks.rotation_tables
 	.venv-bench/bin/python -m benchmarks.operators_page
+	.venv-bench/bin/python -m benchmarks.scale_page
 
 .venv-bench/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-bench

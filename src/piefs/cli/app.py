@@ -22,6 +22,7 @@ from piefs.cli.options import (
     Group,
     IdColumn,
     Json,
+    Lazy,
     Missing,
     Model,
     NumberOfDevices,
@@ -129,6 +130,7 @@ def fit(
     id_column: IdColumn = None,
     group: Group = None,
     time: Time = None,
+    lazy: Lazy = None,
     seed: Seed = 0,
     split_seed: SplitSeed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
@@ -152,7 +154,9 @@ def fit(
 
     columns = {"target": target, "id_column": id_column, "group": group, "time": time}
     fit_data(
-        source_of(data, data_dir, task, split_seed, drop=drop, missing=missing, **columns),
+        source_of(
+            data, data_dir, task, split_seed, drop=drop, missing=missing, lazy=lazy, **columns
+        ),
         out or Path("runs") / f"{Path(data).stem}-{seed}",
         quiet=quiet,
         as_json=as_json,
@@ -186,6 +190,7 @@ def transform(
     data: Data,
     out: OutFile = None,
     split: Part = SplitName.test,
+    lazy: Lazy = None,
     data_dir: DataDir = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -193,7 +198,9 @@ def transform(
     """Write the coordinates φ₁ … φ_K of each row."""
     from piefs.cli.use import write_coordinates
 
-    write_coordinates(model, data, out, split=split.value, data_dir=data_dir, quiet=quiet)
+    write_coordinates(
+        model, data, out, split=split.value, data_dir=data_dir, quiet=quiet, lazy=lazy
+    )
 
 
 @app.command()
@@ -202,6 +209,7 @@ def predict(
     data: Data,
     out: OutFile = None,
     split: Part = SplitName.test,
+    lazy: Lazy = None,
     data_dir: DataDir = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -209,7 +217,9 @@ def predict(
     """Write the label and the class probabilities of each row, or the predicted number."""
     from piefs.cli.use import write_predictions
 
-    write_predictions(model, data, out, split=split.value, data_dir=data_dir, quiet=quiet)
+    write_predictions(
+        model, data, out, split=split.value, data_dir=data_dir, quiet=quiet, lazy=lazy
+    )
 
 
 @app.command()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from piefs.cli.streaming import stream
 from piefs.datasets import BUILTIN, Split, load
 from piefs.datasets.own import label_texts, target_numbers
 from piefs.errors import InputError
@@ -21,6 +23,7 @@ from piefs.estimators.files import load_with_document
 from piefs.io.documents import reading
 from piefs.io.encoding import TableEncoder
 from piefs.io.files import read_table, write_table
+from piefs.io.large import is_to_be_streamed
 from piefs.io.models import DOCUMENT
 from piefs.io.tables import Table
 from piefs.io.text_files import format_csv
@@ -145,32 +148,52 @@ def _tell_unseen(model: Opened, rows: Rows, quiet: bool) -> None:
         )
 
 
-def write_coordinates(
-    path: Path, data: str, out: Path | None, *, split: str, data_dir: Path | None, quiet: bool
-) -> None:
+def write_coordinates(path: Path, data: str, out: Path | None, **options: Any) -> None:
     """Coordinates as columns phi1 … phiK, behind the column that names rows."""
     model = open_model(path)
-    rows = read_rows(model, data, split, data_dir)
-    _tell_unseen(model, rows, quiet)
-    phi = model.estimator.transform(rows.x)
     names = model.estimator.get_feature_names_out()
-    columns = {str(name): phi[:, k] for k, name in enumerate(names)}
-    _deliver(_identifiers(model, rows) | columns, out, "coordinates", quiet)
+
+    def columns(x: np.ndarray) -> dict[str, np.ndarray]:
+        phi = model.estimator.transform(x)
+        return {str(name): phi[:, k] for k, name in enumerate(names)}
+
+    _write_computed(model, data, out, "coordinates", columns, **options)
 
 
-def write_predictions(
-    path: Path, data: str, out: Path | None, *, split: str, data_dir: Path | None, quiet: bool
-) -> None:
+def write_predictions(path: Path, data: str, out: Path | None, **options: Any) -> None:
     """The number predicted for each row, or its most probable class and all probabilities."""
     model = open_model(path)
     predictor = model.predictor()
+
+    def columns(x: np.ndarray) -> dict[str, np.ndarray]:
+        if isinstance(predictor, PIEFSRegressor):
+            return {"prediction": predictor.predict(x)}
+        return _classes(predictor.predict_proba(x), model.class_names)
+
+    _write_computed(model, data, out, "predictions", columns, **options)
+
+
+def _write_computed(
+    model: Opened,
+    data: str,
+    out: Path | None,
+    what: str,
+    compute: Callable[[np.ndarray], dict[str, np.ndarray]],
+    *,
+    split: str,
+    data_dir: Path | None,
+    quiet: bool,
+    lazy: bool | None = None,
+) -> None:
+    """What is computed of the rows of a table, all at once or block by block."""
+    if data not in BUILTIN and is_to_be_streamed(Path(data), lazy):
+        named = {"encoder": model.encoder, "id_column": model.document.get("id")}
+        by_position = _by_position
+        stream(data, out, by_position=by_position, compute=compute, what=what, quiet=quiet, **named)
+        return
     rows = read_rows(model, data, split, data_dir)
     _tell_unseen(model, rows, quiet)
-    if isinstance(predictor, PIEFSRegressor):
-        columns = {"prediction": predictor.predict(rows.x)}
-    else:
-        columns = _classes(predictor.predict_proba(rows.x), model.class_names)
-    _deliver(_identifiers(model, rows) | columns, out, "predictions", quiet)
+    _deliver(_identifiers(model, rows) | compute(rows.x), out, what, quiet)
 
 
 def _classes(probabilities: np.ndarray, class_names: list[str]) -> dict[str, np.ndarray]:

@@ -24,7 +24,7 @@ def read_arrow(path: Path) -> Table:
         content = read(path)
         require_few_columns(path, content.num_columns)
         content.validate(full=True)  # offsets that point elsewhere would be followed
-        columns = [_from_arrow(column, pyarrow.types) for column in content.columns]
+        columns = [column_from_arrow(column, pyarrow.types) for column in content.columns]
     except InputError:
         raise
     except Exception as error:  # of Arrow, of its codecs, of memory: all mean the same
@@ -49,7 +49,7 @@ def _read_feather(path: Path) -> Any:
     return import_module("pyarrow.feather").read_table(path, memory_map=False)
 
 
-def _from_arrow(column: Any, types: Any) -> np.ndarray:
+def column_from_arrow(column: Any, types: Any) -> np.ndarray:
     whole_booleans = types.is_boolean(column.type) and not column.null_count
     if whole_booleans or types.is_floating(column.type) or types.is_integer(column.type):
         return column.to_numpy()

@@ -74,6 +74,7 @@ def run(
     devices = devices_of(estimator.devices)
     with entered_by_first(folder.opened(resume=resume, force=force), devices):
         readout = _fit(estimator, dataset, unlabeled)
+        dataset = dataset.in_memory
         seconds = checkpoint.seconds
         if devices.n_processes > 1:
             leave()
@@ -152,6 +153,7 @@ def _fit(estimator: Any, data: Dataset, unlabeled: np.ndarray | None) -> Any:
         )
     rows = data.train.x if unlabeled is None else np.concatenate([data.train.x, unlabeled])
     estimator.fit(rows)
+    data = data.in_memory
     if len(data.class_names) == 1:
         return None
     probe = NumberProbe if data.is_regression else Probe

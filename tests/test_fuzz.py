@@ -131,6 +131,13 @@ def test_json_out_of_bounds_is_damage(copied, name, file, value):
     assert "damaged" in refused(name, folder)
 
 
+@pytest.mark.parametrize("preset", [[], {}, 3, None])
+def test_a_preset_that_is_no_name_is_refused(copied, preset):
+    folder = copied("config")
+    edit(folder / "settings.json", lambda settings: settings.update(preset=preset))
+    assert "preset" in refused("config", folder)
+
+
 def test_toml_nested_without_end_is_damage(copied):
     folder = copied("config")
     (folder / "settings.toml").write_text("hidden = " + "[" * DEEP)

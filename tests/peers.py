@@ -27,7 +27,7 @@ def learned(devices):
     configs = {
         # 101 rows do not divide evenly among devices, and 500 steps let differences grow.
         "in_turn": TrainConfig(
-            **small, metric="trotter", batch_size=101, steps_per_component=250, gram="population"
+            **small, metric="diag", batch_size=101, steps_per_component=250, gram="population"
         ),
         "first_step": TrainConfig(
             **small, schedule="nested", steps_per_component=1, optimizer=Optimizer("sgd")
@@ -46,7 +46,7 @@ def learned(devices):
     model = PIEFSClassifier(
         2,
         hidden=(6,),
-        steps_per_component=500,
+        steps_per_component=40,
         batch_size=64,
         dtype="float64",
         early_stopping=False,

@@ -80,7 +80,7 @@ def test_settings_come_from_a_file_and_options_win(tmp_path):
     )
     done = piefs(
         *("fit", "two-moons", "--config", tmp_path / "settings.toml", "-k", "2", "--device", "cpu"),
-        *("--out", tmp_path / "run", "--json"),
+        *("--out", tmp_path / "run", "--json", "--no-report"),
     )
     config = json.loads(done.stdout)["config"]
     assert (config["n_components"], config["activation"], config["hidden"]) == (2, "tanh", [8, 8])

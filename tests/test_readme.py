@@ -9,6 +9,7 @@ from experiments.report import headline as beyond
 from experiments.report import load_records, page
 
 from commands import piefs
+from pages import train_briefly
 from piefs.paper.records import Records
 from piefs.paper.text import headline
 
@@ -37,16 +38,18 @@ def test_python_example_runs_and_scores_well(capsys, tmp_path, monkeypatch):
     "command",
     [c for c in commands() if c.startswith("piefs") and c != "piefs demo"],  # test_wheel.py
 )
-def test_command_runs(command, tmp_path):
+def test_command_runs(command, tmp_path, monkeypatch):
+    train_briefly(monkeypatch)
     _, *arguments = shlex.split(command)
     if arguments[0] == "fit":  # the budget does not matter here
-        arguments += ["--steps", "20", "--no-report"]
+        arguments += ["-k", "3", "--no-report"]
     done = piefs(*arguments, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert arguments[0] == "data" or list(tmp_path.glob("runs/*/metrics.json"))
 
 
-def test_a_table_of_ones_own_goes_the_way_the_readme_shows(tmp_path):
+def test_a_table_of_ones_own_goes_the_way_the_readme_shows(tmp_path, monkeypatch):
+    train_briefly(monkeypatch)
     for name in ("customers.csv", "new.csv"):
         rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(60)]
         (tmp_path / name).write_text("\n".join(["customer,visits,calls,churn", *rows]))

@@ -46,7 +46,7 @@ def alone(trained_by):
 def test_company_learns_what_one_device_learns(trained_by, alone, n_processes, n_devices):
     together = trained_by(n_processes, n_devices)
     assert together["n_devices"] == n_processes * n_devices
-    for name in set(alone.files) - {"n_devices"}:
+    for name in set(together.files) - {"n_devices"}:
         tolerance = 1e-6 if name.startswith("first_step") else 1e-8
         np.testing.assert_allclose(together[name], alone[name], atol=tolerance, err_msg=name)
 

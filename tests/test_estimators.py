@@ -32,12 +32,6 @@ def coordinates(model, X):
     return np.asarray(model.transform(X))
 
 
-def test_the_defaults_separate_the_moons(moons):
-    X, y = moons
-    model = PIEFSClassifier(n_components=6, preset="fast", random_state=0).fit(X[:200], y[:200])
-    assert model.score(X[200:], y[200:]) > 0.97
-
-
 def test_probabilities_logits_and_labels_agree(moons, fitted):
     X, _ = moons
     p, margin = fitted.predict_proba(X), fitted.decision_function(X)

@@ -84,6 +84,14 @@ def test_devices_share_arithmetic_and_add_messages():
     assert together.efficiency < 1
 
 
+def test_only_maps_in_turn_take_a_pass_each():
+    nested, joint, in_turn = (
+        Plan(Work(10**9, 128, schedule=schedule), A100, 8).pass_seconds
+        for schedule in ("nested", "joint", "sequential")
+    )
+    assert nested == joint < in_turn
+
+
 def test_messages_between_hosts_take_the_network():
     work = Work(10**9, 128, batch_size=65536)
     one_host, two_hosts = Plan(work, A100, 8), Plan(work, A100, 16)

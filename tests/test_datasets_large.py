@@ -87,6 +87,14 @@ def test_labels_may_be_a_file_of_their_own(tmp_path, rng):
         load_large(tmp_path / "x.npy", target=str(tmp_path / "labels.npy"))
 
 
+@pytest.mark.parametrize("content", [b"no array", b"\x93NUMPY\x01\x00v\x00{'descr': '|O', "])
+def test_labels_that_cannot_be_read_are_an_error_that_names_the_file(tmp_path, content):
+    np.save(tmp_path / "x.npy", np.zeros((N, 2)))
+    (tmp_path / "labels.npy").write_bytes(content)
+    with pytest.raises(InputError, match=r"labels\.npy"):
+        load_large(tmp_path / "x.npy", target=str(tmp_path / "labels.npy"))
+
+
 def test_size_and_wish_decide_what_is_streamed(mixed, monkeypatch):
     file, folder = mixed / "whole.parquet", mixed / "parts"
     assert not is_to_be_streamed(file, None)

@@ -16,15 +16,16 @@ from piefs.datasets.own import (
     SHARE,
     OwnData,
     Target,
-    _check_training_rows,
-    _features,
-    _read_target,
-    _rows_of_splits,
+    check_training_rows,
+    feature_columns,
     label_texts,
+    read_target,
+    rows_of_splits,
     target_numbers,
 )
 from piefs.datasets.splits import Dataset, Rows, Split
 from piefs.errors import InputError
+from piefs.io.array_files import read_array
 from piefs.io.codes import coded
 from piefs.io.encoding import ColumnEncoding, TableEncoder
 from piefs.io.large import LargeTable, encoded_rows, open_large
@@ -63,13 +64,13 @@ def load_large(
     if name is not None and name not in head.columns:
         head = Table({**head.columns, name: np.zeros(len(head))}, head.source)
     roles = {"--target": name, "--id": id_column, "--group": group, "--time": time}
-    features = _features(head, roles, drop, task).names
+    features = feature_columns(head, roles, drop, task).names
     notices = [f"{Path(path).name} is read block by block: {len(table):,} rows"]
     task, truth = _target(table, name, cells, task, notices)
     by_role = {column: table.column(column) for column in (group, time) if column is not None}
     roles_table = Table(by_role, table.source) if by_role else head
     parts = _splits(roles_table, truth, group, time, split_seed, notices)
-    _check_training_rows(truth, parts[0], head, notices)
+    check_training_rows(truth, parts[0], head, notices)
     encoder = _encoder(table, features, missing, parts[0], notices)
     x = encoded_rows(table, encoder)
     measured = _some(parts[0], split_seed)
@@ -98,8 +99,8 @@ def _target_cells(table: LargeTable, target: str | None) -> tuple[str | None, np
     if target in table.names:
         return target, table.column(target)
     if not is_target_file(target):
-        return target, None  # `_features` says that there is no such column
-    cells = np.load(target, allow_pickle=False)
+        return target, None  # `feature_columns` says that there is no such column
+    cells = read_array(Path(target))
     if cells.shape != (len(table),) or cells.dtype.kind not in "biufU":
         raise InputError(
             f"{target} holds {cells.dtype}{list(cells.shape)}; give one label for each of the "
@@ -119,7 +120,7 @@ def _target(
     if len(cells) > TARGET_ROWS:
         spread = np.linspace(0, len(cells) - 1, TARGET_ROWS).astype(np.int64)
         judged = np.concatenate([cells[spread], distinct[:TARGET_ROWS]])
-    task, truth = _read_target(Table({name: judged}, table.source), name, task, notices)
+    task, truth = read_target(Table({name: judged}, table.source), name, task, notices)
     if not truth.class_names:
         numbers = target_numbers(Table({name: cells}, table.source), name)
         return task, Target(numbers, ~np.isnan(numbers), ())
@@ -145,7 +146,7 @@ def _splits(
         drawn = np.random.default_rng(seed).choice(len(labeled), 2 * MOST_HELD_OUT, replace=False)
         held = labeled[drawn]
         return np.delete(labeled, drawn), np.sort(held[::2]), np.sort(held[1::2])
-    train, validation, test = _rows_of_splits(table, truth, group, time, seed, notices)
+    train, validation, test = rows_of_splits(table, truth, group, time, seed, notices)
     return np.sort(train), _some(validation, seed), _some(test, seed)
 
 

@@ -74,11 +74,11 @@ def load_own(
     """
     table = read_table(path)
     roles = {"--target": target, "--id": id_column, "--group": group, "--time": time}
-    features = _features(table, roles, drop, task)
+    features = feature_columns(table, roles, drop, task)
     notices: list[str] = []
-    task, truth = _read_target(table, target, task, notices)
-    parts = _rows_of_splits(table, truth, group, time, split_seed, notices)
-    _check_training_rows(truth, parts[0], table, notices)
+    task, truth = read_target(table, target, task, notices)
+    parts = rows_of_splits(table, truth, group, time, split_seed, notices)
+    check_training_rows(truth, parts[0], table, notices)
     encoder = TableEncoder.fit(features, missing, parts[0])
     x = encoder.transform(features)
     dataset = Dataset(
@@ -94,7 +94,9 @@ def load_own(
     return OwnData(dataset, encoder, unlabeled, task, tuple(notices))
 
 
-def _features(table: Table, roles: dict[str, str | None], drop: Sequence[str], task: str) -> Table:
+def feature_columns(
+    table: Table, roles: dict[str, str | None], drop: Sequence[str], task: str
+) -> Table:
     """The columns that may become features, once all that are named are known to be there."""
     if task not in TASKS:
         raise InputError(f"task {task!r} is unknown; choose one of {listing(TASKS)}")
@@ -117,7 +119,7 @@ def _features(table: Table, roles: dict[str, str | None], drop: Sequence[str], t
     return table.without(gone)
 
 
-def _read_target(
+def read_target(
     table: Table, target: str | None, task: str, notices: list[str]
 ) -> tuple[str, Target]:
     """The task, decided where that was left open, and the target as it wants it."""
@@ -234,7 +236,7 @@ def _missing_target(table: Table, target: str, known: np.ndarray) -> str:
     return f"{n_rows:,} rows have no value in {target!r} ({shown}) and are kept apart, unlabeled"
 
 
-def _rows_of_splits(
+def rows_of_splits(
     table: Table,
     truth: Target,
     group: str | None,
@@ -273,7 +275,7 @@ def _shuffled(
     return split_random(labeled, SHARE, seed)
 
 
-def _check_training_rows(truth: Target, rows: np.ndarray, table: Table, notices: list[str]) -> None:
+def check_training_rows(truth: Target, rows: np.ndarray, table: Table, notices: list[str]) -> None:
     """The training rows have something to learn from: two classes, or two numbers."""
     y, class_names = truth.y[rows], truth.class_names
     if not class_names and y.min() == y.max():

@@ -26,8 +26,13 @@ def read_npz(path: Path) -> Table:
     return Table(dict(columns), str(path))
 
 
+def read_array(path: Path) -> np.ndarray:
+    """The array of an `.npy` file, whatever its shape."""
+    return _arrays(path, b"\x93NUMPY")["x"]
+
+
 def read_npy(path: Path) -> Table:
-    array = _arrays(path, b"\x93NUMPY")["x"]
+    array = read_array(path)
     if array.ndim != 2 or array.dtype.kind not in "biuf":
         raise InputError(
             f"{path} holds {array.dtype}{list(array.shape)}; a table is a 2-D array of numbers"

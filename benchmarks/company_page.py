@@ -92,8 +92,8 @@ multiplies, in one step of all maps at once without a metric,
     FLOP = K · (4 b d h + 16 b h² + 3 · (2 d h² + 2 b h²)),   b = B / D, for d > h
 
 (xW₁ and its derivative; eight products of hidden layers; the energy through W₁ᵀW₁). With a metric
-the energy of a map takes 6 b d h instead, and each network of the metric, one for a diagonal and two
-with a rotation, 10 b d h + 6 b h². The time of a step is
+the energy of a map takes 6 b d h instead, and each network of the metric, one for a diagonal and
+two with a rotation, 10 b d h + 6 b h². The time of a step is
 
     max( FLOP / (share · rate) + {n_small} · message(64 B) + message(P),  4 B d / hosts / reading )
     message(s) = 2 ⌈log₂ D⌉ · latency + 2 (D − 1) / D · s / bandwidth

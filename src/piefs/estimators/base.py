@@ -47,7 +47,7 @@ from piefs.model import Model
 from piefs.objective import ReadoutLoss
 from piefs.presets import PAPER
 from piefs.sources import Rows, is_lazy, quick, taken
-from piefs.state import TrainState, WarmStart, initial_state
+from piefs.state import TrainState, WarmStart, initial_state, rate_in_force
 from piefs.train import Callback, train
 from piefs.weighting import Weighting
 
@@ -385,6 +385,8 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
             final.log_scale_ranges,
             loss_by_chance(samples),
             was_cut_short=self.n_iter_ >= self.n_iter_budget_,
+            rate_cuts=final.rate_cuts,
+            rate=rate_in_force(final, self.config_),
         )
         self.warnings_ = findings(evidence)
         for finding in self.warnings_:

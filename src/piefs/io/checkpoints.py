@@ -27,9 +27,10 @@ from piefs.maps import is_single, stack, unstack
 from piefs.sources import LazyRows
 from piefs.state import TrainState
 
-CHECKPOINT_VERSION = 2
+CHECKPOINT_VERSION = 3
 DIGEST_ROWS = 1000  # of rows that are read when needed: reading all would take as long as a pass
-PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval", "history")
+PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval")
+PLAIN_FIELDS += ("history", "rate_cuts")
 
 
 class CheckpointError(PiefsError, ValueError):
@@ -158,6 +159,7 @@ def _rebuild(
         steps=tuple(map(int, document["steps"])),
         interval=(int(count), tuple(map(float, sums))),
         history=tuple(dict(row) for row in document["history"]),
+        rate_cuts=tuple(map(int, document["rate_cuts"])),
     )
 
 

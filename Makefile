@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint docs bench clean
+.PHONY: install demo test lint docs bench fuzz soak clean
 
 install: .venv/.installed
 
@@ -37,12 +37,23 @@ bench: .venv-bench/.installed
 	.venv-bench/bin/python -m benchmarks.report
 	.venv-bench/bin/python -m benchmarks.rotation_tables
 	.venv-bench/bin/python -m benchmarks.operators_page
+	.venv-bench/bin/python -m benchmarks.scale_page
 
 .venv-bench/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --upgrade pip
 	.venv-bench/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	touch $@
+
+# 10,000 spoiled files for every reader; some minutes. make fuzz ONLY="csv model" does a part.
+fuzz: install
+	$(BIN)/python -m fuzz $(ONLY)
+	$(BIN)/python -m fuzz.page
+
+# A hundred kills at random moments, about ten minutes.
+soak: install
+	$(BIN)/python -m fuzz.soak
+	$(BIN)/python -m fuzz.page
 
 clean:
 	rm -rf .venv .venv-bench build dist runs src/*.egg-info docs/_build docs/gallery

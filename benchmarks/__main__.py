@@ -22,6 +22,7 @@ NAMES = (
     "expressivity",
     "exports",
     "company",
+    "memory",
 )
 BUSY = 0.1
 RESULTS = Path(__file__).parent / "results"

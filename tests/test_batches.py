@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from piefs import batches
 from piefs.batches import (
     CHUNK_BYTES,
     CHUNK_STEPS,
@@ -16,6 +17,7 @@ from piefs.batches import (
     gather,
     prefetched,
     row_stream,
+    some_rows,
 )
 
 N, D, K = 11, 3, 4
@@ -242,3 +244,26 @@ def test_rows_of_a_window_lie_in_few_blocks_and_in_no_order():
     assert len(np.unique(rows // 100)) == 16
     assert not np.all(np.diff(rows) > 0)
     assert not np.array_equal(rows, row_stream(0, 0, 100_000, 100_000, 1600, 1600))
+
+
+def test_the_order_of_an_epoch_is_drawn_once_for_all_its_chunks(rng, monkeypatch):
+    drawn, draw = [], batches._epoch
+
+    def counted(seed, k, n, epoch):
+        drawn.append(epoch)
+        return draw(seed, k, n, epoch)
+
+    monkeypatch.setattr(batches, "_epoch", counted)
+    samples = Samples(rng.normal(size=(32, 2)))
+    feed = chunks(
+        samples, np.zeros((32, 1)), seed=0, k=0, batch_size=4, first_step=0, n_steps=16, length=2
+    )
+    assert len(list(feed)) == 8
+    assert drawn == [0, 1]
+
+
+def test_some_rows_of_very_many_are_distinct_and_take_no_list_of_all():
+    assert len(set(some_rows(0, 2**40, 1000))) == 1000
+    np.testing.assert_array_equal(
+        some_rows([3, 50], 50, 7), np.random.default_rng([3, 50]).permutation(50)[:7]
+    )

@@ -18,7 +18,7 @@ from piefs.weighting import Dampened
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT))
 
-from benchmarks import company_page, report  # noqa: E402
+from benchmarks import company_page, report, scale_page  # noqa: E402
 
 from piefs.costs import step_flops  # noqa: E402
 
@@ -30,6 +30,13 @@ def test_page_on_speed_says_what_was_measured():
 def test_page_on_planning_says_what_was_measured():
     found = json.loads((ROOT / "benchmarks/results/company.json").read_text())
     assert (ROOT / "docs/plan.md").read_text() == company_page.page(found)
+
+
+def test_page_on_large_tables_says_what_was_measured():
+    text = scale_page.PAGE.read_text()
+    found = json.loads(scale_page.RESULT.read_text())
+    assert found["peak_mb"] <= found["limit_mb"]
+    assert scale_page.section(found) in text
 
 
 def test_every_result_names_its_machine_and_versions():

@@ -5,8 +5,9 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
+from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, sources
 from piefs.errors import InputError
+from piefs.estimators import choosing, coordinates
 from piefs.io.rows import parquet_rows
 from piefs.sources import GroupedRows, spooled
 
@@ -76,6 +77,54 @@ def test_gaps_in_a_file_are_named(table):
     model = PIEFSClassifier(**SETTINGS, early_stopping=False).fit(x, y)
     with pytest.raises(InputError, match="row 654, column 2"):
         model.predict(rows)
+
+
+def test_groups_that_are_slow_in_any_order_are_decoded_once_for_a_fit(table):
+    x, y = table
+    reads = []
+
+    def read(i):
+        reads.append(i)
+        return x[100 * i : 100 * i + 100]
+
+    rows = GroupedRows(read, range(0, 701, 100), 4, np.float32, cache_bytes=2000)
+    model = PIEFSClassifier(**SETTINGS, early_stopping=False, shuffle_window=128).fit(rows, y)
+    assert len(reads) == 2 * 7  # for the scaling, and to be spooled
+    again = PIEFSClassifier(**SETTINGS, early_stopping=False, shuffle_window=128).fit(x, y)
+    np.testing.assert_array_equal(model.coordinates_, again.coordinates_)
+
+
+def test_validation_rows_are_set_aside_from_a_file_without_reading_all_of_it(
+    table, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(sources, "IN_MEMORY_BYTES", 1000)
+    monkeypatch.setattr(choosing, "MOST_MAPS", 3)
+    x, y = table
+    rows = lazily(x, "mapped", tmp_path)
+    keywords = SETTINGS | {"schedule": "sequential", "early_stopping": True, "log_every": 10}
+    model = PIEFSClassifier(**keywords).fit(rows, y)
+    assert "validation_accuracy" in model.history_[-1]
+    assert len(model.coordinates_) == 700 - 105
+    chosen = PIEFSClassifier(**SETTINGS | {"n_components": "auto", "early_stopping": False})
+    assert 1 <= chosen.fit(rows, y).n_components_ <= 3
+
+
+def test_cross_fitting_reads_folds_from_a_file(table, tmp_path):
+    x, y = table
+    model = PIEFSClassifier(**SETTINGS, early_stopping=False)
+    honest = model.fit_transform(lazily(x, "mapped", tmp_path), y, cross_fit=2)
+    np.testing.assert_array_equal(honest, model.fit_transform(x, y, cross_fit=2))
+
+
+def test_predictions_of_many_rows_are_those_of_all_at_once(table, monkeypatch):
+    x, y = table
+    model = PIEFSClassifier(**SETTINGS, early_stopping=False).fit(x, y)
+    whole = model.predict_proba(x), model.predict(x), model.decision_function(x)
+    monkeypatch.setattr(coordinates, "OUTPUT_ROWS", 100)
+    for found, expected in zip(
+        (model.predict_proba(x), model.predict(x), model.decision_function(x)), whole, strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_what_cannot_be_done_with_a_file_is_said_before_training(table, tmp_path):

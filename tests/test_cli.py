@@ -319,7 +319,7 @@ def test_interrupting_says_how_to_resume_and_a_second_process_is_kept_out(tmp_pa
         wait_for(tmp_path / "run" / "checkpoint.safetensors", process)
         second = piefs(*arguments, "--resume")
         assert second.returncode == 2
-        assert "another process" in second.stderr
+        assert f"process {process.pid} on " in second.stderr
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=60)
     finally:

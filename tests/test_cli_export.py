@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 from commands import piefs
-from piefs.io.tables import read_table
+from piefs.io.files import read_table
 
 N_NEW = 40
 
@@ -131,7 +131,7 @@ def test_bad_requests_are_one_line_and_write_nothing(folder, arguments, said):
 
 @pytest.mark.parametrize("suffix", ["arrow", "feather", "parquet"])
 def test_columnar_files_go_in_and_come_out(folder, suffix):
-    from piefs.io.tables import write_table
+    from piefs.io.files import write_table
 
     table = read_table(folder / "new.csv")
     write_table(folder / f"new.{suffix}", table.columns)

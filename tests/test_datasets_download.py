@@ -4,6 +4,7 @@ import hashlib
 import io
 import threading
 import zipfile
+from dataclasses import replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from piefs.datasets.download import fetch
-from piefs.datasets.files import DataFile
+from piefs.datasets.files import FILES, DataFile
 from piefs.errors import InputError
 
 TABLE = np.arange(6.0).reshape(2, 3)
@@ -87,3 +88,45 @@ def test_no_connection_is_said_in_a_word(tmp_path):
 def test_what_has_no_source_cannot_be_fetched(tmp_path):
     with pytest.raises(InputError, match="cannot be downloaded"):
         fetch(data_file(), tmp_path)
+
+
+def test_what_is_larger_than_the_data_can_be_is_not_stored(server, tmp_path):
+    served, address = server
+    (served / "a.csv").write_text(TEXT)
+    with pytest.raises(InputError, match="more than 5 bytes"):
+        fetch(replace(data_file(f"{address}/a.csv"), most_bytes=5), tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_what_unpacks_to_more_than_the_data_can_be_is_not_unpacked(server, tmp_path):
+    served, address = server
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("toy.csv", "0" * 1_000_000)
+    (served / "a.zip").write_bytes(buffer.getvalue())
+    with pytest.raises(InputError, match="unpacks to more than"):
+        fetch(replace(data_file(f"{address}/a.zip"), most_bytes=10_000), tmp_path / "data")
+
+
+def test_data_come_over_https_or_not_at_all(tmp_path):
+    with pytest.raises(InputError, match="is not https"):
+        fetch(data_file("http://data.invalid/a.csv"), tmp_path / "data")
+
+
+def test_an_address_that_leads_to_one_without_https_is_not_followed_to_the_end(tmp_path):
+    class Leading(Quiet):
+        def do_GET(self):
+            self.send_response(302)
+            self.send_header("Location", f"http://127.0.0.2:{self.server.server_address[1]}/b.csv")
+            self.end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Leading) as http:
+        threading.Thread(target=http.serve_forever, daemon=True).start()
+        address = f"http://127.0.0.1:{http.server_address[1]}"
+        with pytest.raises(InputError, match="could not be downloaded"):
+            fetch(data_file(f"{address}/a.csv"), tmp_path / "data")
+        http.shutdown()
+
+
+def test_every_known_source_is_https():
+    assert all(url.startswith("https://") for file in FILES.values() for url in file.urls)

@@ -5,7 +5,8 @@ import pytest
 
 from piefs.datasets.own import label_texts, load_own
 from piefs.errors import InputError
-from piefs.io.tables import Table, read_table, write_table
+from piefs.io.files import read_table, write_table
+from piefs.io.tables import Table
 
 N = 100
 

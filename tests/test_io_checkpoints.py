@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from piefs import Checkpoint, PIEFSClassifier
-from piefs.errors import InputError
-from piefs.io.checkpoints import CheckpointError
+from piefs.errors import InputError, TrainingWarning
+from piefs.io.checkpoints import CheckpointError, previous
 from piefs.io.models import flatten
 
 SMALL = {
@@ -143,12 +143,36 @@ def test_a_checkpoint_of_other_data_is_refused(rows, checkpoint):
         fit((X + 1e-3 * np.arange(len(X))[:, None], y), Checkpoint(checkpoint, resume=True))
 
 
-def test_damage_is_noticed(rows, checkpoint):
-    content = checkpoint.read_bytes()
+def test_damage_is_noticed_and_the_checkpoint_before_is_taken(rows, checkpoint):
+    whole, content = fit(rows), checkpoint.read_bytes()
     for damaged in (b"", content[:50], content[:-3], content[:-1] + bytes([content[-1] ^ 1])):
         checkpoint.write_bytes(damaged)
-        with pytest.raises(CheckpointError, match="damaged"):
-            fit(rows, Checkpoint(checkpoint, resume=True))
+        seen = []
+        with pytest.warns(TrainingWarning, match=r"damaged.*goes on from the checkpoint before"):
+            resumed = fit(
+                rows, Checkpoint(checkpoint, resume=True, every_seconds=1000), seen.append
+            )
+        assert same(resumed, whole)
+        assert (seen[0].k, seen[0].step) == (1, 30)  # from the fifth call, not from the sixth
+
+
+def test_where_all_checkpoints_are_damaged_they_are_left_alone_and_the_error_says_what_to_do(
+    rows, checkpoint
+):
+    files = [checkpoint, previous(checkpoint)]
+    for path in files:
+        path.write_bytes(path.read_bytes()[:-3])
+    before = [path.read_bytes() for path in files]
+    with pytest.raises(CheckpointError, match=r"damaged.*--force"):
+        fit(rows, Checkpoint(checkpoint, resume=True))
+    assert [path.read_bytes() for path in files] == before
+
+
+def test_a_run_cut_between_two_names_goes_on_from_the_checkpoint_before(rows, checkpoint):
+    checkpoint.unlink()
+    seen = []
+    fit(rows, Checkpoint(checkpoint, resume=True), seen.append)
+    assert (seen[0].k, seen[0].step) == (1, 30)
 
 
 def test_writes_are_spaced_in_time(rows, tmp_path):

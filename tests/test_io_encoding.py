@@ -9,9 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from piefs.errors import InputError
-from piefs.io.encoding import MISSING, TableEncoder, is_missing, kind_of, parse
+from piefs.io.cells import MISSING, is_missing, kind_of, parse
+from piefs.io.encoding import TableEncoder
+from piefs.io.files import read_table
 from piefs.io.models import ModelFileError
-from piefs.io.tables import Table, read_table
+from piefs.io.tables import Table
 
 
 def text(*cells):

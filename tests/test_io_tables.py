@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from piefs.errors import InputError
-from piefs.io import tables
-from piefs.io.tables import Table, format_csv, read_table, write_table
+from piefs.io import files
+from piefs.io.files import read_table, write_table
+from piefs.io.tables import Table
+from piefs.io.text_files import format_csv
 
 
 def write(folder, content, name="data.csv"):
@@ -131,7 +133,7 @@ def test_a_failure_to_read_is_an_input_error(tmp_path, monkeypatch):
     def fail(path):
         raise OSError(5, "Input/output error")
 
-    monkeypatch.setitem(tables._READERS, ".csv", fail)
+    monkeypatch.setitem(files._READERS, ".csv", fail)
     assert "cannot be read (Input/output error)" in refusal(write(tmp_path, "a\n1\n"))
 
 
@@ -328,7 +330,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
 
 def test_tables_are_read_without_jax_and_pandas():
     code = (
-        "import sys, piefs.io.tables, piefs.io.encoding;"
+        "import sys, piefs.io.files, piefs.io.encoding;"
         "sys.exit(bool({'jax', 'pandas', 'pyarrow'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

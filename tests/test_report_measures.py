@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from piefs.datasets import Dataset, Split
-from piefs.io.encoding import ColumnEncoding, TableEncoder
+from piefs.io.column_encoding import ColumnEncoding
+from piefs.io.encoding import TableEncoder
 from piefs.io.tables import Table
 from piefs.report import comparisons, measures, rows
 from piefs.report.packing import pack, unpack

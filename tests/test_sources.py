@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from piefs import sources
 from piefs.errors import InputError
 from piefs.io.rows import chunked_rows, parquet_rows
 from piefs.sources import (
@@ -53,17 +54,23 @@ def test_parquet_files_are_one_matrix(matrix, tmp_path, index):
     np.testing.assert_array_equal(rows[index], matrix[index][:, [1, 0]])
 
 
-def test_scaled_rows_are_those_of_a_scaled_matrix(matrix):
+def test_scaled_rows_are_those_of_a_scaled_matrix(matrix, monkeypatch):
+    monkeypatch.setattr(sources, "PIECE_ELEMENTS", 12)
     center, scale = matrix.mean(axis=0), matrix.std(axis=0)
     scaled = ScaledRows(matrix, center, scale, np.float32)
-    np.testing.assert_array_equal(scaled[2:9], ((matrix - center) / scale)[2:9])
+    expected = ((matrix - center.astype(float)) / scale).astype(np.float32)
+    for index in INDICES:
+        np.testing.assert_array_equal(
+            ScaledRows(matrix, center.astype(float), scale, np.float32)[index], expected[index]
+        )
     assert scaled.dtype == np.float32
     assert len(scaled) == 21
 
 
-def test_chunks_of_an_array_that_has_them(matrix):
+@pytest.mark.parametrize("sizes", [(5, 2), ((5, 6, 10), (3,)), None], ids=str)
+def test_chunks_of_an_array_that_has_them(matrix, sizes):
     class Chunked:
-        chunks, shape, dtype = (5, 2), matrix.shape, matrix.dtype
+        chunks, shape, dtype = sizes, matrix.shape, matrix.dtype
         __len__ = staticmethod(lambda: 21)
         __getitem__ = staticmethod(lambda index: matrix[index])
 

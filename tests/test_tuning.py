@@ -31,7 +31,8 @@ def fake_trial(losses):
         calls.append((keywords, share))
         loss = losses(keywords, share)
         record = {"keywords": keywords, "share": share, "seconds": 1.0, "loss": loss}
-        record |= {"losses_error": 0.01, "score": 0.5, "row_losses": [loss or 0.0, loss or 0.0]}
+        rows = [loss or 0.0] * len(problem.validation[0])
+        record |= {"losses_error": 0.01, "score": 0.5, "row_losses": rows}
         return record
 
     return trial, calls

@@ -21,7 +21,7 @@ from piefs.sources import Rows, scratch
 
 BLOCK_ROWS = 8192
 GRAM_ROWS = 2**18
-ENERGY_ROWS = 2**20  # that energies are taken over: beyond, their error is below a thousandth
+ENERGY_ROWS = 2**18  # that energies are taken over: beyond, their error is some thousandths
 FORM_ELEMENTS = 2**23  # of the gradients of all maps that are in memory at a time
 
 

@@ -21,6 +21,10 @@ class LostProcessError(PiefsError, RuntimeError):
     """Another process of a run over several has ended, and this one cannot go on alone."""
 
 
+class StorageError(PiefsError, OSError):
+    """Something could not be written: the disk is full, or the folder is closed to us."""
+
+
 class TrainingWarning(UserWarning):
     """A run has gone wrong in a way that leaves a model, if not a good one."""
 

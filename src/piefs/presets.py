@@ -78,7 +78,7 @@ weights needs larger batches, and greedy maps fewer steps."""
 
 def resolve(preset: str, **keywords: Any) -> dict[str, Any]:
     """The preset's keywords, with those that are not None put in their place."""
-    if preset not in PRESETS:
+    if not isinstance(preset, str) or preset not in PRESETS:
         raise InputError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
     settings, given = PRESETS[preset], {k: v for k, v in keywords.items() if v is not None}
     if given.get("schedule") == "sequential" != settings["schedule"]:

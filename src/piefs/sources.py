@@ -63,15 +63,28 @@ class ScaledRows(LazyRows):
         return is_quick(self.rows)
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        taken = self.rows[index]
-        block = np.empty(taken.shape, self.dtype)
-        step = max(1, PIECE_ELEMENTS // max(1, taken.shape[1]))
-        for start in range(0, len(taken), step):
-            piece = taken[start : start + step] - self.center
-            piece /= self.scale
-            block[start : start + step] = piece
+        block = self._scaled(index)
         if not np.isfinite(block.sum()):
             self._refuse_gaps(block, index)
+        return block
+
+    def _scaled(self, index: Any) -> np.ndarray:
+        """In pieces that stay in a core's cache, from the gather to the rounding."""
+        gathers = isinstance(self.rows, np.ndarray) and not isinstance(index, slice)
+        numbers = row_numbers(index, len(self)) if gathers else None
+        read = self.rows if gathers else self.rows[index]
+        n = len(read) if numbers is None else len(numbers)
+        block = np.empty((n, self.shape[1]), self.dtype)
+        step = max(1, PIECE_ELEMENTS // max(1, self.shape[1]))
+        buffer = np.empty((min(step, n), self.shape[1]))
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            taken = read[rows if numbers is None else numbers[rows]]
+            piece = buffer[: len(taken)]
+            np.copyto(piece, taken)
+            piece -= self.center
+            piece /= self.scale
+            block[rows] = piece
         return block
 
     def _refuse_gaps(self, block: np.ndarray, index: Any) -> None:

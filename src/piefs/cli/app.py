@@ -22,6 +22,7 @@ from piefs.cli.options import (
     Group,
     IdColumn,
     Json,
+    Lazy,
     Missing,
     Model,
     NumberOfDevices,
@@ -129,6 +130,7 @@ def fit(
     id_column: IdColumn = None,
     group: Group = None,
     time: Time = None,
+    lazy: Lazy = None,
     seed: Seed = 0,
     split_seed: SplitSeed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
@@ -152,7 +154,9 @@ def fit(
 
     columns = {"target": target, "id_column": id_column, "group": group, "time": time}
     fit_data(
-        source_of(data, data_dir, task, split_seed, drop=drop, missing=missing, **columns),
+        source_of(
+            data, data_dir, task, split_seed, drop=drop, missing=missing, lazy=lazy, **columns
+        ),
         out or Path("runs") / f"{Path(data).stem}-{seed}",
         quiet=quiet,
         as_json=as_json,
@@ -186,6 +190,7 @@ def transform(
     data: Data,
     out: OutFile = None,
     split: Part = SplitName.test,
+    lazy: Lazy = None,
     data_dir: DataDir = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -193,7 +198,9 @@ def transform(
     """Write the coordinates φ₁ … φ_K of each row."""
     from piefs.cli.use import write_coordinates
 
-    write_coordinates(model, data, out, split=split.value, data_dir=data_dir, quiet=quiet)
+    write_coordinates(
+        model, data, out, split=split.value, data_dir=data_dir, quiet=quiet, lazy=lazy
+    )
 
 
 @app.command()
@@ -202,6 +209,7 @@ def predict(
     data: Data,
     out: OutFile = None,
     split: Part = SplitName.test,
+    lazy: Lazy = None,
     data_dir: DataDir = None,
     quiet: Quiet = False,
     debug: Debug = False,
@@ -209,7 +217,9 @@ def predict(
     """Write the label and the class probabilities of each row, or the predicted number."""
     from piefs.cli.use import write_predictions
 
-    write_predictions(model, data, out, split=split.value, data_dir=data_dir, quiet=quiet)
+    write_predictions(
+        model, data, out, split=split.value, data_dir=data_dir, quiet=quiet, lazy=lazy
+    )
 
 
 @app.command()
@@ -266,7 +276,7 @@ def main() -> None:
 
 def _verdict(error: BaseException) -> tuple[str, int]:
     """What to tell the user, and the exit code."""
-    from piefs.errors import InputError
+    from piefs.errors import InputError, PiefsError
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         if sys.argv[1:2] in (["reproduce"], ["tune"]):
@@ -277,6 +287,14 @@ def _verdict(error: BaseException) -> tuple[str, int]:
             again += [] if "--resume" in again else ["--resume"]
             return f"interrupted; continue with: piefs {shlex.join(again)}", INTERRUPTED
         return "interrupted", INTERRUPTED
+    said = _one_line(str(error))
     if isinstance(error, InputError):
-        return " ".join(str(error).split()), 2
-    return f"the run failed: {type(error).__name__}: {' '.join(str(error).split())}", 1
+        return said, 2
+    kind = "" if isinstance(error, PiefsError) else f"{type(error).__name__}: "
+    return f"the run failed: {kind}{said}", 1
+
+
+def _one_line(text: str) -> str:
+    """Words in a row; what steers a terminal, and may come from a file, is left out."""
+    words = " ".join(text.split())
+    return "".join(letter if letter.isprintable() else "�" for letter in words)

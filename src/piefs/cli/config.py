@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
 from piefs.errors import InputError
+from piefs.io.documents import read_json, read_toml
 from piefs.presets import PAPER
 
 KEYWORDS = (*PAPER, "preset", "validation_fraction", "class_weight")
@@ -17,15 +16,11 @@ def read_config(path: Path | None) -> dict[str, Any]:
     """The file's settings; an unknown name or an unreadable file is an InputError."""
     if path is None:
         return {}
-    try:
-        text = path.read_text(encoding="utf-8")
-        settings = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    except OSError as error:
-        raise InputError(f"cannot read {path} ({error.strerror})") from error
-    except ValueError as error:
-        raise InputError(f"{path} is not a TOML or JSON file of settings ({error})") from error
-    if not isinstance(settings, dict):
-        raise InputError(f"{path} must hold names and values, such as batch_size = 512")
+    remedy = "give a TOML or JSON file of settings, such as batch_size = 512"
+    if not path.is_file():
+        raise InputError(f"cannot read {path} (there is no such file); {remedy}")
+    read = read_json if path.suffix == ".json" else read_toml
+    settings = read(path, remedy)
     for name in settings:
         if name not in KEYWORDS:
             raise InputError(f"{path}: unknown setting {name!r}; known are {', '.join(KEYWORDS)}")

@@ -16,11 +16,14 @@ from piefs.callbacks import ProgressBar
 from piefs.cli.config import read_config, use_device
 from piefs.cli.options import Company, Source
 from piefs.datasets import BUILTIN, Dataset, load
+from piefs.datasets.large import is_target_file, load_large
 from piefs.datasets.own import load_own
 from piefs.devices import devices_of
 from piefs.diagnosis import Finding
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import resolve_settings
+from piefs.io.documents import read_json, reading
+from piefs.io.large import is_to_be_streamed
 from piefs.presets import PAPER
 from piefs.processes import is_first
 from piefs.report.findings import overfitting
@@ -67,8 +70,9 @@ def fit_data(
     folder = RunFolder(out)
     if resume and devices_of(options["devices"]).any(is_first() and folder.is_finished):
         console.print(f"{out} is finished already.")
-        metrics = json.loads(folder.metrics.read_text(encoding="utf-8"))
-        return _tell_results(console, metrics, out, as_json=as_json)
+        with reading(folder.metrics, "fit again with --force"):
+            metrics = read_json(folder.metrics)
+            return _tell_results(console, metrics, out, as_json=as_json)
     dataset, extras, notices = load_source(source)
     tell_data(console, dataset)
     for notice in notices:
@@ -83,15 +87,15 @@ def load_source(source: Source) -> tuple[Dataset, dict[str, Any], list[str]]:
     """The data set, what `run` must know beside it, and what to tell the user."""
     if source.data in BUILTIN:
         return _load_builtin(source)
-    if not Path(source.data).suffix:
+    if not Path(source.data).suffix and not Path(source.data).is_dir():
         raise InputError(
             f"unknown data set {source.data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
-            "(.csv, .tsv, .parquet, .arrow, .npz, .npy)"
+            "(.csv, .tsv, .parquet, .arrow, .npz, .npy, .zarr)"
         )
-    columns = source.columns
-    own = load_own(
-        Path(source.data), split_seed=source.split_seed, task=source.task, **asdict(columns)
-    )
+    columns, path = source.columns, Path(source.data)
+    streamed = is_target_file(columns.target) or is_to_be_streamed(path, source.lazy)
+    read = load_large if streamed else load_own
+    own = read(path, split_seed=source.split_seed, task=source.task, **asdict(columns))
     document = described_data(own.dataset, own.encoder, columns.target, columns.id_column)
     notices = [*own.encoder.describe(), *own.notices]
     extras = {

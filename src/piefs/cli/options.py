@@ -66,10 +66,13 @@ Model = Annotated[Path, typer.Argument(help="A run's folder, or the model folder
 Data = Annotated[
     str,
     typer.Argument(
-        help="A file (.csv, .tsv, .parquet, .arrow, .npz, .npy) or a built-in data set."
+        help="A file (.csv, .tsv, .parquet, .arrow, .npz, .npy, .zarr), a folder of .parquet "
+        "files, or a built-in data set."
     ),
 ]
-Target = Annotated[str | None, typer.Option(help="The column to predict.")]
+Target = Annotated[
+    str | None, typer.Option(help="The column to predict, or an .npy file of labels.")
+]
 WhatToLearn = Annotated[
     Task, typer.Option(help="What to learn; auto decides by the values of the target.")
 ]
@@ -84,6 +87,14 @@ UnusedIdColumn = Annotated[
 Group = Annotated[str | None, typer.Option(help="Keep rows of one value together.")]
 Time = Annotated[str | None, typer.Option(help="Hold out the latest rows by this.")]
 SplitSeed = Annotated[int, typer.Option(help="Seed of the splits.", min=0)]
+Lazy = Annotated[
+    bool | None,
+    typer.Option(
+        "--lazy/--no-lazy",
+        help="Read .npy, .zarr and .parquet block by block, or at once; if not given, as the size "
+        "says.",
+    ),
+]
 Part = Annotated[SplitName, typer.Option("--split", help="Which part of a built-in data set.")]
 OutFile = Annotated[
     Path | None,
@@ -142,6 +153,7 @@ class Source:
     task: str
     split_seed: int
     data_dir: Path | None
+    lazy: bool | None = False
 
 
 def source_of(
@@ -152,11 +164,12 @@ def source_of(
     *,
     drop: list[str] | None,
     missing: Missing,
+    lazy: bool | None = False,
     **columns: str | None,
 ) -> Source:
     """What the options that `fit` and `tune` share have said of the data."""
     used = Columns(drop=tuple(drop or ()), missing=missing.value, **columns)
-    return Source(data, used, task.value, split_seed, data_dir)
+    return Source(data, used, task.value, split_seed, data_dir, lazy)
 
 
 @dataclass(frozen=True)

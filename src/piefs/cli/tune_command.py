@@ -59,7 +59,9 @@ def tune(
 
     columns = {"target": target, "id_column": id_column, "group": group, "time": time}
     tune_data(
-        source_of(data, data_dir, task, split_seed, drop=drop, missing=missing, **columns),
+        source_of(
+            data, data_dir, task, split_seed, drop=drop, missing=missing, lazy=False, **columns
+        ),
         out or Path("runs") / f"tune-{Path(data).stem}-{seed}",
         quiet=quiet,
         as_json=as_json,

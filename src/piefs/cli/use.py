@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from piefs.cli.streaming import stream
 from piefs.datasets import BUILTIN, Split, load
 from piefs.datasets.own import label_texts, target_numbers
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import load_with_document
+from piefs.io.documents import reading
 from piefs.io.encoding import TableEncoder
-from piefs.io.models import ModelFileError
-from piefs.io.tables import Table, format_csv, read_table, write_table
+from piefs.io.files import read_table, write_table
+from piefs.io.large import is_to_be_streamed
+from piefs.io.models import DOCUMENT
+from piefs.io.tables import Table
+from piefs.io.text_files import format_csv
 from piefs.scores import classification_scores, regression_scores
 
 
@@ -62,23 +68,32 @@ def with_table(path: Path, estimator: Any, document: dict[str, Any]) -> Opened:
     """An estimator with the way its document says it reads tables."""
     if "table" not in document:
         raise InputError(f"{path} was saved from Python and says nothing about tables")
+    with reading(path / DOCUMENT, "save the model again"):
+        _check_names(document)
+        encoder = TableEncoder.from_document(document["table"])
+        if len(encoder.feature_names) != estimator.n_features_in_:
+            raise InputError(f"{path}: the columns in model.json are not those of the model")
+        classes = getattr(estimator, "classes_", None)
+        if classes is not None and len(document["class_names"]) != len(classes):
+            raise InputError(f"{path}: the class names in model.json are not those of the model")
+        return Opened(estimator, document, encoder)
+
+
+def _check_names(document: dict[str, Any]) -> None:
+    """What names the data, the classes and the columns is text."""
     names = document["class_names"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{path}: the class names in model.json are damaged")
-    try:
-        return Opened(estimator, document, TableEncoder.from_document(document["table"]))
-    except ModelFileError as error:
-        raise InputError(str(error)) from error
+        raise InputError("the class names in model.json are damaged")
+    for name in ("dataset", "target", "id"):
+        if not isinstance(document[name], str | None):
+            raise InputError(f"{name} in model.json is damaged: it names something")
 
 
 def open_estimator(path: Path) -> tuple[Any, dict[str, Any]]:
     """The fitted estimator of a run's folder, or of the model folder in it, and its document."""
     if not path.exists():
         raise InputError(f"there is no model at {path}")
-    try:
-        return load_with_document(path / "model" if (path / "model").is_dir() else path)
-    except ModelFileError as error:
-        raise InputError(str(error)) from error
+    return load_with_document(path / "model" if (path / "model").is_dir() else path)
 
 
 def read_rows(model: Opened, data: str, split: str, data_dir: Path | None) -> Rows:
@@ -115,10 +130,7 @@ def _deliver(columns: dict[str, np.ndarray], out: Path | None, what: str, quiet:
     if out is None:
         sys.stdout.write(format_csv(columns))
         return
-    try:
-        write_table(out, columns)
-    except OSError as error:
-        raise InputError(f"cannot write to {out} ({error.strerror})") from error
+    write_table(out, columns)
     if not quiet:
         n = len(next(iter(columns.values())))
         print(f"{n:,} rows of {what} are in {out}.", file=sys.stderr)
@@ -136,32 +148,52 @@ def _tell_unseen(model: Opened, rows: Rows, quiet: bool) -> None:
         )
 
 
-def write_coordinates(
-    path: Path, data: str, out: Path | None, *, split: str, data_dir: Path | None, quiet: bool
-) -> None:
+def write_coordinates(path: Path, data: str, out: Path | None, **options: Any) -> None:
     """Coordinates as columns phi1 … phiK, behind the column that names rows."""
     model = open_model(path)
-    rows = read_rows(model, data, split, data_dir)
-    _tell_unseen(model, rows, quiet)
-    phi = model.estimator.transform(rows.x)
     names = model.estimator.get_feature_names_out()
-    columns = {str(name): phi[:, k] for k, name in enumerate(names)}
-    _deliver(_identifiers(model, rows) | columns, out, "coordinates", quiet)
+
+    def columns(x: np.ndarray) -> dict[str, np.ndarray]:
+        phi = model.estimator.transform(x)
+        return {str(name): phi[:, k] for k, name in enumerate(names)}
+
+    _write_computed(model, data, out, "coordinates", columns, **options)
 
 
-def write_predictions(
-    path: Path, data: str, out: Path | None, *, split: str, data_dir: Path | None, quiet: bool
-) -> None:
+def write_predictions(path: Path, data: str, out: Path | None, **options: Any) -> None:
     """The number predicted for each row, or its most probable class and all probabilities."""
     model = open_model(path)
     predictor = model.predictor()
+
+    def columns(x: np.ndarray) -> dict[str, np.ndarray]:
+        if isinstance(predictor, PIEFSRegressor):
+            return {"prediction": predictor.predict(x)}
+        return _classes(predictor.predict_proba(x), model.class_names)
+
+    _write_computed(model, data, out, "predictions", columns, **options)
+
+
+def _write_computed(
+    model: Opened,
+    data: str,
+    out: Path | None,
+    what: str,
+    compute: Callable[[np.ndarray], dict[str, np.ndarray]],
+    *,
+    split: str,
+    data_dir: Path | None,
+    quiet: bool,
+    lazy: bool | None = None,
+) -> None:
+    """What is computed of the rows of a table, all at once or block by block."""
+    if data not in BUILTIN and is_to_be_streamed(Path(data), lazy):
+        named = {"encoder": model.encoder, "id_column": model.document.get("id")}
+        by_position = _by_position
+        stream(data, out, by_position=by_position, compute=compute, what=what, quiet=quiet, **named)
+        return
     rows = read_rows(model, data, split, data_dir)
     _tell_unseen(model, rows, quiet)
-    if isinstance(predictor, PIEFSRegressor):
-        columns = {"prediction": predictor.predict(rows.x)}
-    else:
-        columns = _classes(predictor.predict_proba(rows.x), model.class_names)
-    _deliver(_identifiers(model, rows) | columns, out, "predictions", quiet)
+    _deliver(_identifiers(model, rows) | compute(rows.x), out, what, quiet)
 
 
 def _classes(probabilities: np.ndarray, class_names: list[str]) -> dict[str, np.ndarray]:
@@ -250,7 +282,13 @@ def show_model(path: Path, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(document))
         return
-    console = Console()
+    with reading(path / DOCUMENT, "save the model again"):
+        tell_model(model, Console(highlight=False))  # which takes long on long words
+
+
+def tell_model(model: Opened, console: Console) -> None:
+    """The model's data, columns, settings and maps, for people."""
+    document = model.document
     console.print(f"[bold]{document['estimator']}[/bold] fitted on {escape(document['dataset'])}")
     if document["target"] and not isinstance(model.estimator, PIEFSTransformer):
         console.print(f"predicts {escape(document['target'])}: {_described_target(model)}")

@@ -6,7 +6,6 @@ same data serves, and a damaged file never does.
 
 import hashlib
 import os
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,8 @@ import numpy as np
 import pooch
 
 from piefs.errors import DamagedDataError, DataNotFoundError
+from piefs.io.array_files import load_arrays
+from piefs.io.documents import described
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class DataFile:
     """A file below a data folder, the sha256 of each array it must decode to, and its sources.
 
     A source ending in `.zip` holds the file as a member of its own name. A file that users build
-    themselves has None for digests: its numbers depend on the libraries that made them.
+    themselves has None for digests: its numbers depend on the libraries that made them. More than
+    `most_bytes` are neither downloaded nor unpacked.
     """
 
     dataset: str
@@ -29,6 +31,7 @@ class DataFile:
     digests: dict[str, str | None]
     urls: tuple[str, ...] = ()
     is_built: bool = False
+    most_bytes: int = 64 * 2**20
 
 
 FILES = {
@@ -118,10 +121,9 @@ def decode_npz(file: DataFile, path: Path) -> dict[str, np.ndarray]:
     """The arrays of one `.npz` file, if they are what they should be."""
     try:
         with path.open("rb") as stream:
-            archive = np.load(stream, allow_pickle=False)
-            arrays = {name: archive[name] for name in file.digests if name in archive}
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise DamagedDataError(f"{path}: not a readable .npz file ({error})") from error
+            arrays = load_arrays(stream, path)
+    except Exception as error:  # zip, zlib, header and memory errors: all mean the same
+        raise DamagedDataError(f"{path}: not a readable .npz file ({described(error)})") from error
     return verify(file, arrays, path)
 
 
@@ -137,5 +139,5 @@ def decode_table(file: DataFile, path: Path) -> np.ndarray:
     try:
         table = np.loadtxt(path, delimiter=",", dtype="<f8", ndmin=2)
     except (OSError, ValueError) as error:
-        raise DamagedDataError(f"{path}: not a table of numbers ({error})") from error
+        raise DamagedDataError(f"{path}: not a table of numbers ({described(error)})") from error
     return verify(file, {"table": table}, path)["table"]

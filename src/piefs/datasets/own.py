@@ -18,8 +18,10 @@ from piefs.datasets.splits import (
     split_stratified,
 )
 from piefs.errors import InputError
-from piefs.io.encoding import TableEncoder, is_missing, kind_of, parse, texts
-from piefs.io.tables import Table, listing, read_table
+from piefs.io.cells import is_missing, kind_of, parse, texts
+from piefs.io.encoding import TableEncoder
+from piefs.io.files import read_table
+from piefs.io.tables import Table, listing
 
 TASKS = ("auto", "classification", "regression", "unsupervised")
 MIN_ROWS = 10

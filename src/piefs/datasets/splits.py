@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 from piefs.errors import InputError
-from piefs.io.encoding import is_missing, kind_of, parse, texts
+from piefs.io.cells import is_missing, kind_of, parse, texts
 from piefs.io.tables import Table
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # for training, for validation and for test
@@ -39,7 +39,8 @@ class Dataset:
     """Three splits and what is needed to read them.
 
     `y` holds class indices into `class_names`, or numbers (float64), and then `class_names` is
-    empty; `target_name` is what a figure calls them. `standardize` says whether inputs are to be
+    empty; `target_name` is what a figure calls them. Where training rows stay in a file, `sample`
+    are some of them in memory. `standardize` says whether inputs are to be
     z-scored on training statistics; `image_shape` is set where a row is an image.
     """
 
@@ -53,6 +54,7 @@ class Dataset:
     standardize: bool = False
     image_shape: tuple[int, int] | None = None
     target_name: str = "y"
+    sample: Split | None = None
     splits: dict[str, Split] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -63,6 +65,11 @@ class Dataset:
     def is_regression(self) -> bool:
         """Whether there are numbers to predict, not classes."""
         return not self.class_names
+
+    @property
+    def in_memory(self) -> Dataset:
+        """The same with training rows that can be measured: a sample where they are in a file."""
+        return self if self.sample is None else replace(self, train=self.sample, sample=None)
 
     def head(self, n: int) -> Dataset:
         """The same data set with at most n rows in each split: a sample for a quick look."""

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from piefs.config import TrainConfig
 from piefs.diagnosis import Finding
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
@@ -20,6 +21,7 @@ from piefs.estimators.regressor import PIEFSRegressor
 from piefs.estimators.settings import BELONGS_TO, METRIC_OPTIONS, check, train_config
 from piefs.estimators.states import model_shapes
 from piefs.estimators.transformer import PIEFSTransformer
+from piefs.io.documents import DAMAGE, described
 from piefs.io.models import ModelFileError, flatten, read_model, unflatten, write_model
 from piefs.presets import PAPER
 from piefs.weighting import WEIGHTINGS
@@ -29,6 +31,7 @@ ESTIMATORS: dict[str, type[BasePIEFS]] = {
     "PIEFSRegressor": PIEFSRegressor,
     "PIEFSTransformer": PIEFSTransformer,
 }
+MOST_LAYERS = 100
 LABEL_TYPES = {"b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str, "O": object}
 
 
@@ -96,10 +99,10 @@ def load_with_document(folder: Path) -> tuple[Any, dict[str, Any]]:
     arrays, document = read_model(folder)
     try:
         return _rebuild(arrays, document), document
-    except ModelFileError as error:
+    except InputError as error:
         raise ModelFileError(f"{folder}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFileError(f"{folder}: model.json is damaged ({error!r})") from error
+    except DAMAGE as error:
+        raise ModelFileError(f"{folder}: model.json is damaged ({described(error)})") from error
 
 
 def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
@@ -119,16 +122,23 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.seed_ = int(document["seed"])
     estimator.config_ = train_config(settings, seed=estimator.seed_)
     estimator._dtype = np.dtype(settings["dtype"])
-    estimator.n_features_in_ = int(document["n_features"])
+    estimator.n_features_in_ = _count(document, "n_features", 1)
+    n_outputs = _count(document, "n_outputs", 0)
     if document["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(document["feature_names"], dtype=object)
-    estimator.center_, estimator.scale_ = arrays.pop("center64"), arrays.pop("scale64")
-    sizes = estimator.n_features_in_, int(document["n_outputs"])
+    for name in ("center", "scale"):
+        values = arrays.pop(f"{name}64")
+        if values.shape != (estimator.n_features_in_,) or values.dtype != np.float64:
+            raise ModelFileError(f"the {name} of the inputs does not fit model.json")
+        setattr(estimator, f"{name}_", values)
+    sizes = estimator.n_features_in_, n_outputs
+    _check_sizes(estimator.config_, *sizes, arrays)
     like = model_shapes(estimator.config_, *sizes, estimator._dtype)
     estimator.model_ = unflatten(like, arrays)
     estimator.gram_error_ = float(document["gram_error"])
-    estimator.energies_ = np.array(document["energies"], dtype=float)
     n_components = estimator.n_components_ = estimator.config_.n_components
+    energies = np.array(document["energies"], dtype=float)
+    estimator.energies_ = energies.reshape(n_components)
     for name in ("gram", "dirichlet"):
         matrix = np.array(document[name], dtype=float).reshape(n_components, n_components)
         setattr(estimator, f"{name}_", matrix)
@@ -141,14 +151,38 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     if document["classes"] is not None:
         kind, labels = document["classes"]["kind"], document["classes"]["labels"]
         estimator.classes_ = np.array(labels, dtype=LABEL_TYPES[kind])
-        if estimator.classes_.shape != (int(document["n_outputs"]),):
+        if estimator.classes_.shape != (n_outputs,):
             raise ModelFileError("the classes do not fit the readout")
     if isinstance(estimator, PIEFSRegressor):
-        units, shape = document["targets"], (int(document["n_outputs"]),)
+        units, shape = document["targets"], (n_outputs,)
         estimator.single_output_ = bool(units["single_output"])
         estimator.target_center_ = np.array(units["center"], dtype=float).reshape(shape)
         estimator.target_scale_ = np.array(units["scale"], dtype=float).reshape(shape)
     return estimator
+
+
+def _count(document: dict[str, Any], name: str, least: int) -> int:
+    """A whole number that is not too small."""
+    if type(document[name]) is not int or document[name] < least:
+        raise ModelFileError(f"{name} must be a whole number from {least}, not {document[name]!r}")
+    return document[name]
+
+
+def _check_sizes(
+    config: TrainConfig, n_features: int, n_outputs: int, arrays: dict[str, np.ndarray]
+) -> None:
+    """Refuse sizes that the weights do not have before anything of that size is built."""
+    maps, bias = arrays["maps.net.weights.0"].shape, arrays["readout.bias"].shape
+    if (*maps[:2], *bias) != (config.n_components, n_features, n_outputs):
+        raise ModelFileError(
+            f"the weights do not fit model.json: they are of {list(maps[:2])} maps and inputs and "
+            f"{list(bias)} outputs"
+        )
+    if max(len(config.hidden), len(config.metric_hidden)) > MOST_LAYERS:
+        raise ModelFileError(f"a network has at most {MOST_LAYERS} hidden layers")
+    largest = max(max(array.shape, default=0) for array in arrays.values())
+    if (config.metric_depth or 0) > largest:
+        raise ModelFileError("the weights do not fit model.json: its metric_depth is larger")
 
 
 def _completed(settings: dict[str, Any]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Checkpoints: a training state in one file, written atomically, checked when read.
 
+The one before the newest is kept beside it, and taken where the newest turns out to be damaged.
 `Checkpoint` is a callback for training. A run that was killed at any moment continues from its
 last checkpoint and ends at the same model, bit for bit, because which rows a step sees depends
 only on the seed and the step.
@@ -10,19 +11,22 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import safetensors.numpy
-from safetensors import SafetensorError
 
 from piefs.batches import Samples
 from piefs.devices import ONE
-from piefs.errors import InputError, PiefsError
+from piefs.errors import InputError, TrainingWarning
 from piefs.io import atomic
-from piefs.io.models import ModelFileError, flatten, unflatten
+from piefs.io.documents import DAMAGE, bounded_bytes, described, parse_json
+from piefs.io.models import MOST_BYTES, ModelFileError, flatten, load_arrays, unflatten
 from piefs.maps import is_single, stack, unstack
 from piefs.sources import LazyRows
 from piefs.state import TrainState
@@ -33,12 +37,16 @@ PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval"
 PLAIN_FIELDS += ("history", "rate_cuts")
 
 
-class CheckpointError(PiefsError, ValueError):
-    """A checkpoint that cannot be read."""
+class CheckpointError(InputError):
+    """A checkpoint that cannot be read; `what` is wrong with it, without what to do."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; start over with --force")
+        self.what = what
 
 
 class Checkpoint:
-    """A callback that keeps the newest state of a run in a file.
+    """A callback that keeps the newest state of a run in a file, and the one before beside it.
 
     Parameters
     ----------
@@ -89,42 +97,59 @@ class Checkpoint:
             **{name: getattr(state, name) for name in PLAIN_FIELDS},
         }
         content = safetensors.numpy.save(arrays, metadata={"piefs": json.dumps(document)})
-        atomic.write_bytes(self.path, content)
+        atomic.write_bytes(self.path, content, keep=previous(self.path))
 
     def restore(self, fresh: TrainState) -> TrainState:
-        """The state to go on from: the file's, or the fresh one if there is no file.
+        """The state to go on from: that of the newest sound file, or the fresh one without any.
 
         Of several processes the first one reads the file and tells the others.
         """
-        content = self._devices.told_by_first(self._content())
-        if content is None:
-            return fresh
-        arrays, document = _read(self.path, content)
-        self._check_same_run(document["fingerprint"])
-        self.seconds_before = float(document["seconds"])
-        try:
-            return _rebuild(fresh, arrays, document)
-        except (ModelFileError, KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{self.path} does not fit this run ({error})") from error
+        if self._devices.n_processes == 1:
+            return self._newest(fresh)[0]
+        content = self._newest(fresh)[1] if self._devices.process == 0 else None
+        content = self._devices.told_by_first(content)
+        return fresh if content is None else self._restore(self.path, content, fresh)
 
-    def _content(self) -> bytes | None:
-        if not self.resume or self._devices.process > 0 or not self.path.is_file():
-            return None
-        try:
-            return self.path.read_bytes()
-        except OSError as error:
-            raise CheckpointError(f"{self.path} cannot be read ({error.strerror})") from error
+    def _newest(self, fresh: TrainState) -> tuple[TrainState, bytes | None]:
+        """The state of the newest sound file, and the file's content, if there is one."""
+        damaged = None
+        for path in kept(self.path) if self.resume else ():
+            try:
+                with _damaged(path):
+                    content = bounded_bytes(path, MOST_BYTES)
+                state = self._restore(path, content, fresh)
+            except CheckpointError as error:
+                damaged = damaged or error
+                continue
+            if damaged is not None:
+                warnings.warn(
+                    f"{damaged.what}; the run goes on from the checkpoint before it",
+                    TrainingWarning,
+                    stacklevel=3,
+                )
+            return state, content
+        if damaged is not None:
+            raise damaged
+        return fresh, None
 
-    def _check_same_run(self, found: dict[str, Any]) -> None:
+    def _restore(self, path: Path, content: bytes, fresh: TrainState) -> TrainState:
+        arrays, document = _read(path, content)
+        with _damaged(path):
+            self._check_same_run(path, document["fingerprint"])
+            state = _rebuild(fresh, arrays, document)
+            self.seconds_before = float(document["seconds"])
+        return state
+
+    def _check_same_run(self, path: Path, found: dict[str, Any]) -> None:
         if found["data"] != self._fingerprint["data"]:
-            raise InputError(f"{self.path} belongs to a run on other data; start over with --force")
+            raise InputError(f"{path} belongs to a run on other data; start over with --force")
         ours, theirs = (f["settings"] | {"seed": f["seed"]} for f in (self._fingerprint, found))
         ours, theirs = json.loads(json.dumps(ours)), theirs
         differing = [name for name in ours if ours[name] != theirs.get(name)]
         if differing:
             name = differing[0]
             raise InputError(
-                f"{self.path} belongs to a run with {name}={theirs.get(name)!r}, not "
+                f"{path} belongs to a run with {name}={theirs.get(name)!r}, not "
                 f"{ours[name]!r}; use the same settings, or start over with --force"
             )
 
@@ -141,6 +166,8 @@ def _rebuild(
 ) -> TrainState:
     """A state with the file's values in the shapes of a fresh one."""
     k = int(document["k"])
+    if any(array.shape[:1] != (k,) for name, array in arrays.items() if name.startswith("frozen")):
+        raise ValueError(f"there are not {k} frozen maps")
     like: dict[str, Any] = {"params": fresh.params, "opt_state": fresh.opt_state}
     if k:
         one = fresh.params.phi
@@ -169,23 +196,41 @@ def _on_device(tree: Any) -> Any:
     return jax.tree.map(jax.numpy.array, tree)
 
 
+def previous(path: Path) -> Path:
+    """Where the checkpoint before the newest is kept."""
+    return path.with_name(f"{path.stem}.previous{path.suffix}")
+
+
+def kept(path: Path) -> list[Path]:
+    """The checkpoints that are there, the newest first."""
+    return [one for one in (path, previous(path)) if one.is_file()]
+
+
 def _read(path: Path, content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the document of a checkpoint, checked against each other."""
-    try:
+    with _damaged(path):
         header_size = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + header_size])
-        document = json.loads(header["__metadata__"]["piefs"])
-        arrays = safetensors.numpy.load(content)
-        version, digest = document["version"], document["digest"]
-    except (ValueError, KeyError, TypeError, SafetensorError) as error:
-        raise CheckpointError(
-            f"{path} is damaged and cannot be resumed from ({error}); start over with --force"
-        ) from error
-    if version != CHECKPOINT_VERSION:
-        raise CheckpointError(f"{path} was written by another version; start over with --force")
-    if arrays_digest(arrays) != digest:
-        raise CheckpointError(f"{path} is damaged: its checksum differs; start over with --force")
-    return arrays, document
+        document = parse_json(parse_json(content[8 : 8 + header_size])["__metadata__"]["piefs"])
+        version = document["version"]
+        if version == CHECKPOINT_VERSION:
+            arrays = load_arrays(content, path)
+            if arrays_digest(arrays) != document["digest"]:
+                raise ValueError("its checksum differs")
+            return arrays, document
+    raise CheckpointError(f"{path} was written by another version of piefs")
+
+
+@contextmanager
+def _damaged(path: Path) -> Iterator[None]:
+    """Whatever goes wrong with a checkpoint that is no sign of another run is damage."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise CheckpointError(f"{path} is damaged or does not fit this run ({error})") from error
+    except DAMAGE as error:
+        if isinstance(error, InputError):
+            raise
+        raise CheckpointError(f"{path} is damaged ({described(error)})") from error
 
 
 def arrays_digest(arrays: dict[str, np.ndarray]) -> str:

@@ -5,7 +5,6 @@ truncated, mixed-up or foreign folder is noticed before anything is built from i
 """
 
 import hashlib
-import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,17 @@ import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from piefs.errors import PiefsError
+from piefs.errors import InputError
 from piefs.io import atomic
+from piefs.io.documents import bounded_bytes, described, read_json, reading
 
 FORMAT_VERSION = 2
+MOST_BYTES = 16 * 2**30
 WEIGHTS, DOCUMENT = "weights.safetensors", "model.json"
 LIBRARIES = ("piefs", "jax", "equinox", "optax", "numpy", "scipy", "scikit-learn")
 
 
-class ModelFileError(PiefsError, ValueError):
+class ModelFileError(InputError):
     """A model folder that cannot be read: missing, damaged, or of another version."""
 
 
@@ -74,24 +75,31 @@ def read_model(folder: Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the document of a model folder, checked against each other."""
     if not (folder / DOCUMENT).is_file():
         raise ModelFileError(f"{folder} is not a model folder: it has no {DOCUMENT}")
-    try:
-        document = json.loads((folder / DOCUMENT).read_text(encoding="utf-8"))
-        found = document["format_version"]
-        digest = document["weights_sha256"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelFileError(f"{folder / DOCUMENT} is damaged ({error})") from error
+    document = read_json(folder / DOCUMENT, error=ModelFileError)
+    found, digest = document.get("format_version"), document.get("weights_sha256")
     if found != FORMAT_VERSION:
         raise ModelFileError(
             f"{folder} has model format {found!r}, this version of piefs reads {FORMAT_VERSION}; "
-            f"it was written by piefs {document.get('versions', {}).get('piefs', '?')}"
+            f"it was written by piefs {_written_by(document)}"
         )
     try:
-        content = (folder / WEIGHTS).read_bytes()
-    except OSError as error:
-        raise ModelFileError(f"{folder / WEIGHTS} cannot be read ({error})") from error
+        content = bounded_bytes(folder / WEIGHTS, MOST_BYTES)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{folder / WEIGHTS} cannot be read ({described(error)})") from error
     if hashlib.sha256(content).hexdigest() != digest:
         raise ModelFileError(f"{folder / WEIGHTS} is damaged or belongs to another model.json")
-    try:
-        return safetensors.numpy.load(content), document
-    except (SafetensorError, ValueError, KeyError) as error:
-        raise ModelFileError(f"{folder / WEIGHTS} is not a safetensors file ({error})") from error
+    return load_arrays(content, folder / WEIGHTS), document
+
+
+def load_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file, none of them outside of it."""
+    with reading(path, error=ModelFileError):
+        try:
+            return safetensors.numpy.load(content)
+        except SafetensorError as error:
+            raise ValueError(f"no safetensors file: {error}") from error
+
+
+def _written_by(document: dict[str, Any]) -> str:
+    versions = document.get("versions")
+    return str(versions.get("piefs", "?"))[:40] if isinstance(versions, dict) else "?"

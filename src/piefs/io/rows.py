@@ -115,8 +115,11 @@ def open_zarr(path: Path) -> Any:
 
 def chunked_rows(array: Any) -> GroupedRows:
     """An array with a `chunks` attribute, as those of Zarr and HDF5 are, read chunk by chunk."""
-    size = int(array.chunks[0]) if array.chunks else len(array)
-    starts = [*range(0, array.shape[0], size), array.shape[0]]
+    n, sizes = array.shape[0], array.chunks[0] if array.chunks else array.shape[0]
+    if isinstance(sizes, tuple):  # Dask names the sizes of all
+        starts = [0, *np.cumsum(sizes).tolist()]
+    else:
+        starts = [*range(0, n, int(sizes)), n]
 
     def read(i: int) -> np.ndarray:
         return np.asarray(array[starts[i] : starts[i + 1]])

@@ -13,9 +13,10 @@ import numpy as np
 from jax import Array
 
 from piefs.errors import InputError
-from piefs.io.models import ModelFileError, flatten, read_model, unflatten, write_model
+from piefs.io.documents import reading
+from piefs.io.models import DOCUMENT, ModelFileError, flatten, read_model, unflatten, write_model
 from piefs.maps import ScalarMap
-from piefs.networks import MLP
+from piefs.networks import ACTIVATIONS, MLP
 from piefs.operators.domains import equally_weighted
 from piefs.operators.finish import blocks
 from piefs.operators.problems import EigenProblem
@@ -127,23 +128,24 @@ class EigenSolution:
         arrays, document = read_model(folder)
         if document.get("kind") != KIND:
             raise ModelFileError(f"{folder} holds a model, not a solved eigenproblem")
-        if problem is None:
-            from piefs.operators.library import known
+        with reading(folder / DOCUMENT, "solve the problem again", ModelFileError):
+            if problem is None:
+                from piefs.operators.library import known
 
-            problem = known(document["problem"]).problem
-        weights = {name: arrays.pop(name) for name in list(arrays) if name.startswith("maps.")}
-        maps = ScalarMap(_network(weights, document["activation"]))
-        with jax.enable_x64(True):
-            maps = unflatten({"maps": maps}, weights)["maps"]
-        return cls(
-            problem=problem,
-            maps=maps,
-            history=document["history"],
-            settings=document["settings"],
-            seconds=document["seconds"],
-            points=document["points"],
-            **arrays,
-        )
+                problem = known(document["problem"]).problem
+            weights = {name: arrays.pop(name) for name in list(arrays) if name.startswith("maps.")}
+            maps = ScalarMap(_network(weights, document["activation"]))
+            with jax.enable_x64(True):
+                maps = unflatten({"maps": maps}, weights)["maps"]
+            return cls(
+                problem=problem,
+                maps=maps,
+                history=document["history"],
+                settings=document["settings"],
+                seconds=document["seconds"],
+                points=document["points"],
+                **arrays,
+            )
 
 
 KIND = "eigenproblem"
@@ -151,6 +153,8 @@ KIND = "eigenproblem"
 
 def _network(weights: dict[str, np.ndarray], activation: str) -> MLP:
     """The stack of networks with its layers in order."""
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"unknown activation {activation!r}")
     n_layers = len(weights) // 2
     stacks: dict[str, Any] = {
         kind: tuple(weights[f"maps.net.{kind}.{layer}"] for layer in range(n_layers))

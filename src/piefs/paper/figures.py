@@ -14,8 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from piefs.datasets import load
+from piefs.io.array_files import load_arrays
+from piefs.io.documents import reading
 from piefs.paper.cells import ALL_DATASETS, PIEFS, PLANE, Cell
-from piefs.paper.records import Record, Records, summaries
+from piefs.paper.records import REMEDY, Record, Records, summaries
 from piefs.paper.tables import TITLES
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#7A4B94")
@@ -56,8 +58,8 @@ def _planes(records: Records) -> dict[str, dict[str, np.ndarray]]:
     for dataset in PLANE:
         path = records.path(Cell(dataset, "piefs-off", "supervised", "paper", 0)) / "plane.npz"
         if path.exists():
-            with np.load(path, allow_pickle=False) as arrays:
-                found[dataset] = dict(arrays)
+            with reading(path, REMEDY), path.open("rb") as stream:
+                found[dataset] = load_arrays(stream, path)
     return found
 
 

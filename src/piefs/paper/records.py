@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,8 +10,12 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from piefs.errors import InputError
 from piefs.io import atomic
+from piefs.io.documents import bounded_text, read_json, reading
 from piefs.paper.cells import Cell
+
+REMEDY = "remove the record, and piefs reproduce makes it again"
 
 
 @dataclass(frozen=True)
@@ -28,8 +31,8 @@ class Record:
         path = self.folder / "history.csv"
         if not path.exists():
             return []
-        with path.open(newline="") as file:
-            rows = csv.DictReader(file)
+        with reading(path, REMEDY):
+            rows = csv.DictReader(bounded_text(path).splitlines())
             return [{name: float(value) for name, value in row.items() if value} for row in rows]
 
 
@@ -56,7 +59,7 @@ class Records:
     def load(self, cell: Cell) -> Record:
         """The record of a finished cell."""
         path = self.path(cell)
-        return Record(cell, path, json.loads((path / "metrics.json").read_text()))
+        return Record(cell, path, read_json(path / "metrics.json", REMEDY))
 
     def of(self, cells: Iterable[Cell]) -> list[Record]:
         """The records of those cells that are done."""
@@ -94,5 +97,7 @@ def summaries(
         cell, found = record.cell, record.metrics.get(metric)
         value = found.get(split) if isinstance(found, dict) else found
         if value is not None:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise InputError(f"{record.folder}: {metric} is no number; {REMEDY}")
             values[cell.dataset, cell.method, cell.mode, cell.variant].append(scale * value)
     return {key: Summary.of(found) for key, found in values.items()}

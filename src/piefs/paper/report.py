@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from piefs.io import atomic
+from piefs.io.documents import reading
 from piefs.io.models import library_versions
 from piefs.paper.figures import CAPTIONS, draw_all
 from piefs.paper.ledger import Claim, deviations, ledger
@@ -51,12 +52,13 @@ def write_report(results: str | Path) -> Path:
     """Write everything that can be said of the records under `results`."""
     results = Path(results)
     records = Records(results / "records")
-    made, claims = tables(records), ledger(records)
-    figures = draw_all(records, results / "figures")
     page = results / "report.html"
-    atomic.write_bytes(page, _page(records, made, claims, figures).encode())
-    atomic.write_bytes(results / "README.md", _readme(made, claims).encode())
-    atomic.write_bytes(results / "summary.csv", summary_csv(records).encode())
+    with reading(records.folder, "remove what is no record of piefs reproduce"):
+        made, claims = tables(records), ledger(records)
+        figures = draw_all(records, results / "figures")
+        atomic.write_bytes(page, _page(records, made, claims, figures).encode())
+        atomic.write_bytes(results / "README.md", _readme(made, claims).encode())
+        atomic.write_bytes(results / "summary.csv", summary_csv(records).encode())
     return page
 
 

@@ -6,7 +6,6 @@ and the history, so that it can be written anew without the data and without fit
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from piefs.datasets import Dataset, Split
 from piefs.errors import InputError
+from piefs.io.documents import read_json
 from piefs.io.encoding import TableEncoder
 from piefs.report.comparisons import compare
 from piefs.report.measures import by_maps_kept, data_facts, dependence, relevance_of
@@ -112,10 +112,7 @@ def read_evidence(path: Path) -> Document:
     """The document of a run that has one."""
     if not path.is_file():
         raise InputError(f"{path.parent} kept nothing for a report; fit again without --no-report")
-    try:
-        document = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise InputError(f"{path} is damaged ({error}); fit again") from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+    document = read_json(path, "fit again")
+    if document.get("format") != FORMAT:
         raise InputError(f"{path} is of another version of piefs; fit again")
     return document

@@ -12,9 +12,9 @@ from typing import Any
 from piefs.errors import InputError
 from piefs.estimators.files import load_with_document
 from piefs.io import atomic
+from piefs.io.documents import read_json, reading
 from piefs.io.encoding import TableEncoder
-from piefs.io.models import ModelFileError
-from piefs.io.tables import read_table
+from piefs.io.files import read_table
 from piefs.plot import CLASS_COLORS
 from piefs.report import pictures
 from piefs.report.evidence import read_evidence
@@ -32,13 +32,9 @@ def write_page(run: str | Path) -> Path:
     """Write the page of a finished run from what is in its folder; no data, no fit."""
     run = Path(run)
     evidence, metrics = read_evidence(run / EVIDENCE), _read_metrics(run / "metrics.json")
-    try:
-        estimator, model = load_with_document(run / "model")
+    estimator, model = load_with_document(run / "model")
+    with reading(run / EVIDENCE, "fit again"):
         text = page(evidence, metrics, _read_history(run / "history.csv"), estimator, model)
-    except ModelFileError as error:
-        raise InputError(str(error)) from error
-    except (KeyError, TypeError, IndexError, ValueError) as error:
-        raise InputError(f"{run / EVIDENCE} is damaged ({error!r}); fit again") from error
     atomic.write_bytes(run / PAGE, text.encode())
     return run / PAGE
 
@@ -46,7 +42,7 @@ def write_page(run: str | Path) -> Path:
 def _read_metrics(path: Path) -> dict[str, Any]:
     if not path.is_file():
         raise InputError(f"{path.parent} holds no finished run; fit one with piefs fit --out")
-    return json.loads(path.read_text(encoding="utf-8"))
+    return read_json(path, "fit again")
 
 
 def _read_history(path: Path) -> list[dict[str, float]]:
@@ -227,7 +223,7 @@ def _percent(value: float | None) -> str:
 def _data(evidence: dict[str, Any], model: dict[str, Any]) -> str:
     """What was done with each column."""
     if evidence["data"]["image_shape"]:
-        height, width = evidence["data"]["image_shape"]
+        height, width = map(int, evidence["data"]["image_shape"])
         return f"<p>Every row is an image of {height} × {width} pixels, each pixel an input.</p>"
     encoder = TableEncoder.from_document(model["table"])
     lines = [f"<li>{escape(line)}</li>" for line in encoder.describe()]
@@ -250,6 +246,6 @@ def _settings(metrics: dict[str, Any]) -> str:
     steps = f"{metrics['steps']:,} steps, {metrics['steps_per_second']:,.0f} a second."
     made = table(heading(["setting", "value"]), *rows)
     return (
-        f"<p>Seed {metrics['config']['seed']}; {steps} {escape(versions)}.</p>"
+        f"<p>Seed {escape(str(metrics['config']['seed']))}; {steps} {escape(versions)}.</p>"
         f"<details><summary>All settings</summary>{made}</details>"
     )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from piefs.datasets import Dataset, Split
-from piefs.io.encoding import texts
+from piefs.io.cells import texts
 from piefs.report.packing import pack
 from piefs.scores import class_probabilities
 

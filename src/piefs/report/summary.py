@@ -39,7 +39,8 @@ def _findings(found: list[Finding]) -> str:
     if not found:
         return "<p class='finding good'><b>Nothing looks wrong.</b></p>"
     return "".join(
-        f"<div class='finding {'bad' if finding.bad else 'hint'}' data-kind='{finding.kind}'>"
+        f"<div class='finding {'bad' if finding.bad else 'hint'}' "
+        f"data-kind='{escape(finding.kind)}'>"
         f"<b>{escape(finding.says)}</b> {escape(finding.advice)}</div>"
         for finding in found
     )

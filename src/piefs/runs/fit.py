@@ -16,7 +16,8 @@ from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
 from piefs.io import atomic
 from piefs.io.checkpoints import Checkpoint
-from piefs.io.encoding import ColumnEncoding, TableEncoder
+from piefs.io.column_encoding import ColumnEncoding
+from piefs.io.encoding import TableEncoder
 from piefs.io.histories import write_history
 from piefs.io.models import library_versions
 from piefs.processes import entered_by_first, leave
@@ -73,6 +74,7 @@ def run(
     devices = devices_of(estimator.devices)
     with entered_by_first(folder.opened(resume=resume, force=force), devices):
         readout = _fit(estimator, dataset, unlabeled)
+        dataset = dataset.in_memory
         seconds = checkpoint.seconds
         if devices.n_processes > 1:
             leave()
@@ -100,7 +102,7 @@ def run(
             )
             atomic.write_json(folder.evidence, evidence, indent=None)
         atomic.write_json(folder.metrics, metrics)
-        folder.checkpoint.unlink(missing_ok=True)
+        folder.drop_checkpoints()
         if report:
             write_page(folder.path)
     return metrics
@@ -151,6 +153,7 @@ def _fit(estimator: Any, data: Dataset, unlabeled: np.ndarray | None) -> Any:
         )
     rows = data.train.x if unlabeled is None else np.concatenate([data.train.x, unlabeled])
     estimator.fit(rows)
+    data = data.in_memory
     if len(data.class_names) == 1:
         return None
     probe = NumberProbe if data.is_regression else Probe

@@ -7,12 +7,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from piefs.errors import InputError
+from piefs.io.checkpoints import kept, previous
+from piefs.io.locks import locked
 from piefs.report import EVIDENCE, PAGE
-
-try:
-    import fcntl
-except ImportError:  # not on this platform: runs are then not locked against each other
-    fcntl = None
 
 METRICS, HISTORY, CHECKPOINT, LOCK = (
     "metrics.json",
@@ -46,24 +43,23 @@ class RunFolder:
     @property
     def is_unfinished(self) -> bool:
         """Whether a run was begun here and not ended."""
-        return self.checkpoint.is_file()
+        return bool(kept(self.checkpoint))
 
     @contextmanager
     def opened(self, *, resume: bool = False, force: bool = False) -> Iterator[None]:
         """Hold the folder for one run; `force` starts over in a used one, `resume` continues."""
         existed = self.path.exists()
         self._make()
-        with self._lock():
-            try:
+        try:
+            with locked(self.path / LOCK, self.path):
                 if force:
                     self._clear()
                 self._refuse_overwriting(resume)
                 yield
-            finally:
-                (self.path / LOCK).unlink(missing_ok=True)
-                if not existed:
-                    with suppress(OSError):  # not empty: then there is something to keep
-                        self.path.rmdir()
+        finally:
+            if not existed:
+                with suppress(OSError):  # not empty: then there is something to keep
+                    self.path.rmdir()
 
     def _make(self) -> None:
         try:
@@ -73,19 +69,6 @@ class RunFolder:
             raise InputError(
                 f"cannot write to {self.path} ({error.strerror}); choose another --out"
             ) from error
-
-    @contextmanager
-    def _lock(self) -> Iterator[None]:
-        with (self.path / LOCK).open("w") as file:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise InputError(
-                        f"another process is writing to {self.path}; wait for it, or choose "
-                        "another --out"
-                    ) from error
-            yield
 
     def _refuse_overwriting(self, resume: bool) -> None:
         if self.is_finished:
@@ -100,5 +83,11 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Take away what says that a run is here; its other files are replaced one by one."""
-        for path in (self.metrics, self.checkpoint, self.evidence, self.report):
+        for path in (self.metrics, self.evidence, self.report):
+            path.unlink(missing_ok=True)
+        self.drop_checkpoints()
+
+    def drop_checkpoints(self) -> None:
+        """Take away what a run resumes from, once it has ended or starts over."""
+        for path in (previous(self.checkpoint), self.checkpoint):
             path.unlink(missing_ok=True)

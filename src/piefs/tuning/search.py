@@ -21,9 +21,10 @@ from piefs.batches import Samples
 from piefs.errors import InputError
 from piefs.io import atomic
 from piefs.io.checkpoints import data_digest
+from piefs.io.documents import read_json, reading
 from piefs.jobs import Workers, open_workers
 from piefs.tuning.candidates import Keywords, candidate
-from piefs.tuning.trials import Problem, run_trial
+from piefs.tuning.trials import Problem, check_record, run_trial
 
 SHARES = (1 / 9, 1 / 3, 1.0)
 """The shares of the steps in the three rounds; each keeps a third of its candidates."""
@@ -169,17 +170,26 @@ class Search:
         about = json.loads(json.dumps(self._about()))
         file = self.out / "tune.json"
         if file.is_file():
-            found = json.loads(file.read_text(encoding="utf-8"))
+            found = read_json(file, "choose another --out")
             differing = [name for name in about if found.get(name) != about[name]]
             if differing:
                 raise InputError(
                     f"{self.out} holds a search with another {differing[0]}; choose another --out"
                 )
             for path in sorted((self.out / "trials").glob("*.json")):
-                index, rung = (int(part) for part in path.stem.split("-"))
-                self.records[index, rung] = json.loads(path.read_text(encoding="utf-8"))
+                self._read_trial(path)
         else:
             atomic.write_json(file, about)
+
+    def _read_trial(self, path: Path) -> None:
+        remedy = "remove it, and the trial is done again"
+        record = read_json(path, remedy)
+        with reading(path, remedy):
+            index, rung = (int(part) for part in path.stem.split("-"))
+            if not (0 <= index < MOST_TRIALS and 0 <= rung < len(SHARES)):
+                raise ValueError("there is no such trial")
+            check_record(record, len(self.problem.validation[0]))
+            self.records[index, rung] = record
 
     def _about(self) -> dict[str, Any]:
         x, y = self.problem.train

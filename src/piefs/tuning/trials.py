@@ -75,3 +75,22 @@ def row_losses(model: Any, x: Any, y: Any) -> np.ndarray:
         return np.mean(error**2, axis=1)
     log_p = log_softmax(model._outputs(x), axis=1)
     return -log_p[np.arange(len(x)), np.searchsorted(model.classes_, np.asarray(y))]
+
+
+def check_record(record: dict[str, Any], n_rows: int) -> None:
+    """Refuse, with a ValueError or KeyError, what is no record of a trial judged by n_rows rows."""
+    if not isinstance(record["keywords"], dict) or not _is_number(record["share"]):
+        raise ValueError("no settings")
+    if record["loss"] is None:
+        if not isinstance(record["error"], str) or not _is_number(record["seconds"]):
+            raise ValueError("neither a loss nor why there is none")
+        return
+    for name in ("loss", "losses_error", "score", "seconds"):
+        if not _is_number(record[name]):
+            raise ValueError(f"{name} is no number")
+    if len(record["row_losses"]) != n_rows or not all(map(_is_number, record["row_losses"])):
+        raise ValueError("the losses are not those of the validation rows")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

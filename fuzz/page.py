@@ -1,0 +1,72 @@
+"""`python -m fuzz.page`: the figures on docs/trust.md, from the JSON files in `fuzz/results`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from piefs.io import atomic
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "trust.md"
+MARK = "<!-- measured -->"
+
+NAMES = {
+    "csv": "CSV table",
+    "npz": "NPZ table",
+    "npy": "NPY table",
+    "parquet": "Parquet table",
+    "arrow": "Arrow table",
+    "model": "model folder",
+    "checkpoint": "checkpoint",
+    "run": "run folder, for `piefs report`",
+    "records": "records of `piefs reproduce`",
+    "tuning": "folder of `piefs tune`",
+    "config": "settings (TOML, JSON)",
+}
+
+
+def tables() -> list[str]:
+    """What was counted, as Markdown: spoiled files, then killed runs."""
+    return [_spoiled(_result("fuzz")), _killed(_result("soak"))]
+
+
+def _result(name: str) -> dict[str, Any]:
+    return json.loads((ROOT / "fuzz" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def _spoiled(found: dict[str, Any]) -> str:
+    lines = [
+        "| reader of | files | accepted | refused in one line | crashed | hung | most memory, MB |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name, counts in found["readers"].items():
+        crashed = counts["crashed"] + counts["died"]
+        cells = [counts["files"], counts["accepted"], counts["refused"], crashed, counts["hung"]]
+        shown = [f"{cell:,}" for cell in cells] + [f"{counts['peak_megabytes']:.1f}"]
+        lines.append(f"| {NAMES[name]} | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def _killed(found: dict[str, Any]) -> str:
+    rows = {
+        "kills (SIGKILL)": found["kills"],
+        "of these before the first checkpoint": found["kills_before_the_first_step"],
+        "runs that failed to resume": found["failed_to_resume"],
+        "runs that came to their end": found["runs_finished"],
+        "of these with weights equal to the last byte": found["identical"],
+    }
+    lines = ["| | count |", "| --- | ---: |"]
+    return "\n".join(lines + [f"| {name} | {count:,} |" for name, count in rows.items()])
+
+
+def main() -> None:
+    """Put the figures into the page."""
+    parts = PAGE.read_text(encoding="utf-8").split(MARK)
+    parts[1::2] = [f"\n{table}\n" for table in tables()]
+    atomic.write_bytes(PAGE, MARK.join(parts).encode())
+
+
+if __name__ == "__main__":
+    main()

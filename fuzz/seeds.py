@@ -1,0 +1,117 @@
+"""The sound files that mutations start from, made by piefs itself: one folder a target."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from piefs import Checkpoint, PIEFSClassifier
+from piefs.datasets.own import load_own
+from piefs.errors import TrainingWarning
+from piefs.io.files import write_table
+from piefs.runs import described_data, run
+from piefs.tuning import tune
+
+SMALL = {
+    "n_components": 2,
+    "steps_per_component": 20,
+    "batch_size": 32,
+    "hidden": (4,),
+    "metric_hidden": (4,),
+    "early_stopping": False,
+    "random_state": 0,
+    "log_every": 10,
+}
+FIXED = {name: value for name, value in SMALL.items() if name != "random_state"}
+CELL = "two-moons/piefs-off/supervised/paper/0"
+
+
+def make_seeds(folder: Path) -> None:
+    """All of them; it takes some seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        _tables(folder)
+        _run(folder)
+        _checkpoint(folder / "checkpoint")
+        _tuning(folder / "tuning")
+    _config(folder / "config")
+
+
+def columns(n: int = 60) -> dict[str, np.ndarray]:
+    """Numbers, a category, a date, yes or no, and two classes."""
+    rng = np.random.default_rng(0)
+    days = np.datetime64("2024-01-01") + np.arange(n)
+    x = rng.normal(size=(n, 2)).round(3)
+    return {
+        "height": x[:, 0],
+        "width": x[:, 1],
+        "count": rng.integers(0, 9, n),
+        "colour": np.array(["red", "green", "blue"], object)[rng.integers(0, 3, n)],
+        "smooth": np.array(["yes", "no"], object)[rng.integers(0, 2, n)],
+        "day": days.astype(str).astype(object),
+        "kind": np.array(["a", "b"], object)[(x[:, 0] * x[:, 1] > 0).astype(int)],
+    }
+
+
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    """A small problem of two classes."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 2))
+    return x, (x[:, 0] * x[:, 1] > 0).astype(int)
+
+
+def _tables(folder: Path) -> None:
+    made = columns()
+    numbers = {name: made[name] for name in ("height", "width", "count")}
+    for kind in ("csv", "npz", "parquet", "arrow"):
+        write_table(folder / kind / f"table.{kind}", made)
+    write_table(folder / "npy" / "table.npy", numbers)
+
+
+def _run(folder: Path) -> None:
+    """A run's folder, its model, and a record such as `piefs reproduce` keeps."""
+    own = load_own(folder / "csv" / "table.csv", target="kind")
+    document = described_data(own.dataset, own.encoder, "kind", None)
+    run(own.dataset, folder / "run", task=own.task, document=document, **SMALL)
+    shutil.copytree(folder / "run" / "model", folder / "model")
+    shutil.rmtree(folder / "run" / "figures")
+    (folder / "run" / "report.html").unlink()
+    record = folder / "records" / "records" / CELL
+    record.mkdir(parents=True)
+    shutil.copy(folder / "run" / "history.csv", record)
+    metrics = json.loads((folder / "run" / "metrics.json").read_text())
+    metrics |= {"gram_matrix": {"validation": [[1.0, 0.0], [0.0, 1.0]]}}
+    (record / "metrics.json").write_text(json.dumps(metrics))
+    grid = np.linspace(-1, 1, 5)
+    names = ("phi1", "phi2", "phi3", "margin")
+    plane = {name: np.outer(grid, grid).astype(np.float32) for name in names}
+    np.savez_compressed(record / "plane.npz", x1=grid, x2=grid, **plane)
+
+
+def _checkpoint(folder: Path) -> None:
+    folder.mkdir(parents=True)
+
+    def cut(state: object) -> None:
+        raise KeyboardInterrupt
+
+    kept = Checkpoint(folder / "checkpoint.safetensors", every_seconds=0)
+    try:
+        PIEFSClassifier(**SMALL, schedule="sequential", callbacks=[kept, cut]).fit(*rows())
+    except KeyboardInterrupt:
+        return
+
+
+def _tuning(folder: Path) -> None:
+    tune(*rows(), n_trials=1, fixed=FIXED, out=folder)
+
+
+def _config(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    settings = {"preset": "default", "n_components": 8, "learning_rate": 0.002, "hidden": [32, 32]}
+    (folder / "settings.json").write_text(json.dumps(settings))
+    lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
+    (folder / "settings.toml").write_text("\n".join(lines))

@@ -19,7 +19,7 @@ from test_determinism import fitted, rows
 np.save(sys.argv[1], fitted(devices=int(sys.argv[2]) or None).transform(rows()[0]))
 """
 TOLERANCE = 1e-3
-"""On coordinates of variance one, after sixty steps in single precision (docs/determinism.md)."""
+"""On coordinates of variance one, after sixty steps in single precision (docs/trust.md)."""
 
 
 def rows():

@@ -65,7 +65,7 @@ def test_run_goes_on_with_another_number_of_processes(cut_off, tmp_path):
     whole = tmp_path / "whole"
     assert piefs(*RUN, "--out", whole).returncode == 0
     rows = np.random.default_rng(0).normal(size=(50, 2))
-    resumed, alone = (library.load(folder).transform(rows) for folder in (out, whole))
+    resumed, alone = (library.load(folder / "model").transform(rows) for folder in (out, whole))
     np.testing.assert_allclose(resumed, alone, atol=0.05)  # single precision, 4,000 steps
 
 

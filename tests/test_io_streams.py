@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from piefs.errors import InputError
+from piefs.io.files import write_table
 from piefs.io.streams import write_blocks
-from piefs.io.tables import write_table
 
 
 @pytest.fixture

@@ -51,7 +51,7 @@ class Descent:
 
     def __call__(self) -> None:
         """All steps of the chunk."""
-        self.params, self.opt_state, sums = descend(
+        self.params, self.opt_state, sums, _ = descend(
             self.params,
             self.opt_state,
             self.chunk,

@@ -148,8 +148,12 @@ def test_too_few_steps_are_said(moons):
 
 
 def test_a_rate_far_too_high_is_an_error(moons):
-    with pytest.raises(DivergedError, match=r"learning_rate \(it is 100\)"):
-        PIEFSClassifier(**SMALL | {"learning_rate": 100.0}).fit(*moons)
+    with pytest.raises(DivergedError, match=r"learning_rate \(it is 1e\+08\)"):
+        PIEFSClassifier(**SMALL | {"learning_rate": 1e8}).fit(*moons)
+
+
+def test_a_rate_too_high_is_cut_and_said(moons):
+    assert "rate-cut" in warned(PIEFSClassifier(**SMALL | {"learning_rate": 100.0}), *moons)
 
 
 def test_dead_units_are_said(moons):

@@ -60,7 +60,7 @@ def validation():
 
 
 class Recorder:
-    """A callback that keeps every state; a copy, since the next chunk reuses the buffers."""
+    """A callback that keeps every state, on the host."""
 
     def __init__(self):
         self.states = []
@@ -74,7 +74,7 @@ class Recorder:
 
 
 def thawed(state):
-    """The same state on the device again, its buffers free to be donated."""
+    """The same state on the device again."""
     params, opt_state = jax.tree.map(jnp.array, (state.params, state.opt_state))
     return replace(state, params=params, opt_state=opt_state)
 

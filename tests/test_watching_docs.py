@@ -44,5 +44,5 @@ def test_the_page_on_watching_names_every_kind_of_warning():
     page = (ROOT / "docs/watching.md").read_text()
     source = (ROOT / "src/piefs/diagnosis.py").read_text()
     kinds = re.findall(r'Finding\(\s*"([a-z-]+)"', source)
-    assert len(kinds) == 6
+    assert len(kinds) == 7
     assert all(f"`{kind}`" in page for kind in kinds)

@@ -75,7 +75,8 @@ class Evidence:
     `gram_error` is that of the coordinates on the training rows; `raw` are the maps' values on
     them, (n, K), before whitening; `chance` is the
     readout's loss on a constant prediction, or None without labels; `was_cut_short` says whether
-    all steps that there were have been taken.
+    all steps that there were have been taken; `rate_cuts` are the steps before which the rate was
+    cut, and `rate` is what was left of it.
     """
 
     config: TrainConfig
@@ -85,11 +86,13 @@ class Evidence:
     log_scale_ranges: Sequence[tuple[float, float]]
     chance: float | None
     was_cut_short: bool = True
+    rate_cuts: Sequence[int] = ()
+    rate: float = 0.0
 
 
 def findings(evidence: Evidence) -> list[Finding]:
     """All that is wrong, at most one finding of a kind."""
-    found = [_constant_maps(evidence), _degenerate_metric(evidence)]
+    found = [_rate_cut(evidence), _constant_maps(evidence), _degenerate_metric(evidence)]
     if len(evidence.history) >= FEWEST_ROWS:
         found += [_gram_error(evidence), _still_improving(evidence)]
         found.append(_saturated(evidence) or _overfitted(evidence))
@@ -109,6 +112,21 @@ def n_constants(evidence: Evidence) -> int:
     turn by weights that change, one map may well be it.
     """
     return int(evidence.chance is None or evidence.config.schedule == "sequential")
+
+
+def _rate_cut(evidence: Evidence) -> Finding | None:
+    if not evidence.rate_cuts:
+        return None
+    times = len(evidence.rate_cuts)
+    return Finding(
+        "rate-cut",
+        f"Losses or parameters did not stay finite after step {evidence.rate_cuts[0]}: the steps "
+        f"were taken again at a smaller learning rate, cut {times} time{'s' * (times > 1)} from "
+        f"{evidence.config.learning_rate:g} to {evidence.rate:.2g}.",
+        f"Set learning_rate={evidence.rate:.1g} from the start, and see that no column of the data "
+        "has values far beyond its others.",
+        bad=False,
+    )
 
 
 def _constant_maps(evidence: Evidence) -> Finding | None:

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -97,7 +97,7 @@ class Objective(eqx.Module):
         return gram_error(gram(phi, weight), k + 1)
 
 
-@partial(jax.jit, static_argnames=("optimizer", "mesh"), donate_argnums=(0, 1))
+@partial(jax.jit, static_argnames=("optimizer", "mesh"))
 def descend(
     params: Trainable,
     opt_state: optax.OptState,
@@ -113,10 +113,11 @@ def descend(
     objective: Loss,
     optimizer: Optimizer,
     mesh: Mesh | None = None,
-) -> tuple[Trainable, optax.OptState, StepRecord]:
-    """`n_steps` steps on the batches of a chunk, and the sums of their records.
+) -> tuple[Trainable, optax.OptState, StepRecord, Array]:
+    """`n_steps` steps on a chunk's batches, the sums of their records, and if all is finite.
 
-    The rate follows the optimiser's schedule over the `total_steps` of a map. Numbers are traced:
+    What is given is not donated: where numbers have become infinite, it is what to go back to. The
+    rate follows the optimiser's schedule over the `total_steps` of a map. Numbers are traced:
     one compilation serves every map, every budget and every decay. With a `mesh` of devices the
     rows of the chunk are spread over them, and all else is the same on each.
     """
@@ -135,7 +136,8 @@ def descend(
             return params, opt_state, jax.tree.map(jnp.add, sums, record)
 
         zeros = StepRecord(*(jnp.zeros((), chunk.x.dtype) for _ in StepRecord._fields))
-        return jax.lax.fori_loop(0, n_steps, step, (params, opt_state, zeros))
+        end = jax.lax.fori_loop(0, n_steps, step, (params, opt_state, zeros))
+        return *end, is_finite(end)
 
     if mesh is not None:
         steps = jax.shard_map(
@@ -146,6 +148,12 @@ def descend(
         )
     numbers = (k, first_step, n_steps, total_steps, learning_rate, weight_decay, frozen_error)
     return steps(chunk, params, opt_state, (*numbers, objective))
+
+
+def is_finite(tree: Any) -> Array:
+    """Whether all numbers are: once one is not, it stays so to the end of a chunk."""
+    leaves = [a for a in jax.tree.leaves(tree) if jnp.issubdtype(a.dtype, jnp.inexact)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in leaves]))
 
 
 @jax.jit

@@ -15,12 +15,16 @@ from jax import Array
 from piefs.batches import Samples
 from piefs.columns import energies_of, log_scale_range
 from piefs.config import TrainConfig
+from piefs.errors import DivergedError
 from piefs.history import LOSSES, HeldOut, has_plateaued, means_of
 from piefs.joint import all_maps_readout, init_prefix_readouts
 from piefs.losses import Readout, init_readout
 from piefs.maps import ScalarMap, init_map, is_single, stack, unstack
 from piefs.metrics import Metric, init_metric
 from piefs.objective import StepRecord, Trainable
+
+RATE_CUT, MOST_RATE_CUTS = 4, 5
+"""Where numbers do not stay finite, the rate is divided by this, so often at most in a run."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +43,8 @@ class TrainState:
     `k` maps are frozen and `step` steps of the next turn (one map, or all) are done; `params` and
     `opt_state` belong to that turn. `energies` and `log_scale_ranges` hold one entry for each
     frozen map, `steps` one for each turn that is over; `interval` sums the step records since the
-    last row of `history`.
+    last row of `history`. `rate_cuts` are the steps before which the learning rate was cut, since
+    numbers had not stayed finite.
     """
 
     k: int
@@ -52,6 +57,7 @@ class TrainState:
     steps: tuple[int, ...] = ()
     interval: tuple[int, tuple[float, ...]] = (0, (0.0,) * len(StepRecord._fields))
     history: tuple[dict[str, float], ...] = ()
+    rate_cuts: tuple[int, ...] = ()
 
     @property
     def maps(self) -> ScalarMap:
@@ -73,10 +79,23 @@ class TrainState:
         return self.step == 0 and self.k > 0
 
 
-def own_copy(state: TrainState) -> TrainState:
-    """A state whose buffers training may donate: the caller keeps the original."""
-    params, opt_state = jax.tree.map(jnp.copy, (state.params, state.opt_state))
-    return replace(state, params=params, opt_state=opt_state)
+def rate_in_force(state: TrainState, config: TrainConfig) -> float:
+    """The learning rate at its highest, after all cuts."""
+    return config.learning_rate / RATE_CUT ** len(state.rate_cuts)
+
+
+def with_rate_cut(state: TrainState, config: TrainConfig) -> TrainState:
+    """The state with a smaller rate for what comes; an error where that has not helped before."""
+    step = sum(state.steps) + state.step
+    if len(state.rate_cuts) == MOST_RATE_CUTS:
+        raise DivergedError(
+            f"losses or parameters are not finite soon after step {step}, at smaller rates neither "
+            f"(tried down to {rate_in_force(state, config):.2g}): lower learning_rate (it is "
+            f"{config.learning_rate:g}), and see that no column of the data has values far beyond "
+            "its others, and no row a weight far beyond the others'",
+            state,
+        )
+    return replace(state, rate_cuts=(*state.rate_cuts, step))
 
 
 def initial_state(

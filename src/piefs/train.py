@@ -6,19 +6,21 @@ and the nested schedule are the same loop with a single turn, in which all maps 
 `joint`); so is the spectral one, whose targets are the eigenmaps of a graph. Training knows nothing
 of files or terminals; both hang on callbacks, called between chunks with a state that a run can
 resume from. One that returns True ends the run: the maps are frozen as they stand.
+
+Steps after which a number is not finite are not taken: they are tried again at a smaller rate, from
+the state before them, which a resumed run has too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from math import isfinite
+from functools import partial
 
 from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns
 from piefs.config import SCHEDULES, TrainConfig
 from piefs.devices import telling_of_loss
-from piefs.errors import DivergedError
 from piefs.following import follow_maps, passes_mark
 from piefs.history import HeldOut, Validation
 from piefs.joint import JointObjective, SpectralObjective
@@ -29,8 +31,9 @@ from piefs.state import (
     WarmStart,
     has_converged,
     initial_state,
-    own_copy,
+    rate_in_force,
     with_interval_over,
+    with_rate_cut,
     with_steps_counted,
     with_turn_over,
 )
@@ -61,37 +64,21 @@ def train(
     _check(config, n_outputs, readout_loss, validation)
     objective = _objective(config, readout_loss, len(samples))
     state = state or initial_state(samples, config, n_outputs, warm_start)
-    state, beginning = own_copy(state), state
     devices = samples.devices
     cache = Columns(samples.x, config.n_components, state.frozen, devices)
     held_out = _held_out(validation, config, objective, state)
-    is_asked_to_end, last_good = False, beginning
+    is_asked_to_end = False
 
     for k in range(state.k, config.n_components, config.maps_at_once):  # 1: for k = 1 to K do
         frozen_error = cache.frozen_gram_error(samples.weights)
         feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
-        for chunk, first_step, n_steps in prefetched(feed):  # 2: until the budget is exhausted do
+        descended = partial(_descended, samples, config, objective, frozen_error, held_out)
+        for batches in prefetched(feed):  # 2: until the budget is exhausted do
             if devices.any(is_asked_to_end or has_converged(state, config)):
                 break
-            descended = descend(  # 4, 5, 6: see `Objective`
-                *devices.everywhere((state.params, state.opt_state)),
-                chunk,
-                k=k,
-                first_step=first_step,
-                n_steps=n_steps,
-                total_steps=config.steps_per_component,
-                learning_rate=config.learning_rate,
-                weight_decay=config.weight_decay,
-                frozen_error=frozen_error,
-                objective=objective,
-                optimizer=config.optimizer,
-                mesh=devices.mesh,
-            )
-            params, opt_state, sums = devices.here(descended)
-            state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
-            state = _with_metric_refreshed(state, config, samples, n_steps)
-            state = with_steps_counted(state, config, sums, n_steps, held_out)
-            last_good = _checked_finite(state, last_good, config)
+            while (after := descended(state, *batches)) is None:  # 4, 5, 6: see `Objective`
+                state = with_rate_cut(state, config)
+            state = after
             is_asked_to_end = _any_asks_to_end(callbacks, state)
         state = with_interval_over(state, config, held_out)
         if k + config.maps_at_once < config.n_components:  # later turns will need them
@@ -167,20 +154,40 @@ def _feed(
     )
 
 
-def _checked_finite(state: TrainState, last_good: TrainState, config: TrainConfig) -> TrainState:
-    """A state to fall back on, the newest at the end of an interval; an error where losses are not.
-
-    It is a copy, since the buffers of the state itself are donated to the next chunk.
-    """
-    n_steps, sums = state.interval
-    if not all(map(isfinite, sums if n_steps else state.history[-1].values())):
-        raise DivergedError(
-            f"the loss is not finite any more, by step {sum(state.steps) + state.step}: lower "
-            f"learning_rate (it is {config.learning_rate:g}), and see that no column of the data "
-            "has values far beyond its others",
-            last_good,
+def _descended(
+    samples: Samples,
+    config: TrainConfig,
+    objective: Loss,
+    frozen_error: float,
+    held_out: HeldOut | None,
+    state: TrainState,
+    chunk: Batch,
+    first_step: int,
+    n_steps: int,
+) -> TrainState | None:
+    """The state after the steps of a chunk, or None where a number is not finite any more."""
+    devices = samples.devices
+    params, opt_state, sums, is_finite = devices.here(
+        descend(
+            *devices.everywhere((state.params, state.opt_state)),
+            chunk,
+            k=state.k,
+            first_step=first_step,
+            n_steps=n_steps,
+            total_steps=config.steps_per_component,
+            learning_rate=rate_in_force(state, config),
+            weight_decay=config.weight_decay,
+            frozen_error=frozen_error,
+            objective=objective,
+            optimizer=config.optimizer,
+            mesh=devices.mesh,
         )
-    return last_good if n_steps else own_copy(state)
+    )
+    if devices.any(not is_finite):  # all processes go back, or none
+        return None
+    state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
+    state = _with_metric_refreshed(state, config, samples, n_steps)
+    return with_steps_counted(state, config, sums, n_steps, held_out)
 
 
 def _any_asks_to_end(callbacks: Sequence[Callback], state: TrainState) -> bool:

@@ -12,7 +12,6 @@ import jax
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight
 
 from piefs.batches import Samples
 from piefs.callbacks.progress import ProgressPrinter
@@ -31,7 +30,15 @@ from piefs.estimators.measures import (
     leading_variance,
     loss_by_chance,
 )
-from piefs.estimators.rows import as_precise_as, samples_of, scaling_of, set_aside
+from piefs.estimators.rows import (
+    as_precise_as,
+    check_reach,
+    check_scaling,
+    checked_weight,
+    samples_of,
+    scaling_of,
+    set_aside,
+)
 from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
 from piefs.estimators.settings import (
     decays_for,
@@ -47,7 +54,7 @@ from piefs.model import Model
 from piefs.objective import ReadoutLoss
 from piefs.presets import PAPER
 from piefs.sources import Rows, is_lazy, quick, taken
-from piefs.state import TrainState, WarmStart, initial_state
+from piefs.state import TrainState, WarmStart, initial_state, rate_in_force
 from piefs.train import Callback, train
 from piefs.weighting import Weighting
 
@@ -185,7 +192,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
         self.seed_ = self._seed()
         settings = self._settings_for(X, targets, validation_data)
         in_turn = settings["schedule"] == "sequential"
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
+        weight = checked_weight(sample_weight, X)
         given = {"X": X, "y": y, "metadata": {} if weight is None else {"sample_weight": weight}}
         with jax.enable_x64(settings["dtype"] == "float64"):
             self._dtype = np.dtype(settings["dtype"])
@@ -199,9 +206,11 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
             self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
             if self.standardize:
                 self.center_, self.scale_ = scaling_of(X, weight, devices)
+                check_scaling(self.center_, self.scale_, self._dtype)
             unlabeled = None if X_unlabeled is None else self._rows(X_unlabeled)
             rows = quick(self._standardized(X))
             samples = samples_of(rows, targets, weight, class_weight, unlabeled)
+            check_reach(samples.x)
             samples = replace(samples, devices=devices)
             decays = decays_for(settings["weight_decay"])
             settings["weight_decay"] = decays[0]
@@ -385,6 +394,8 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
             final.log_scale_ranges,
             loss_by_chance(samples),
             was_cut_short=self.n_iter_ >= self.n_iter_budget_,
+            rate_cuts=final.rate_cuts,
+            rate=rate_in_force(final, self.config_),
         )
         self.warnings_ = findings(evidence)
         for finding in self.warnings_:

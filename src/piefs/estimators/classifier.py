@@ -128,7 +128,7 @@ def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     check_classification_targets(y)
     classes, labels = coded(np.asarray(y))
     if len(classes) < 2:
-        raise InputError(f"y has only one class, {classes[0]!r}; two are needed to classify")
+        raise InputError(f"y has only one class, {str(classes[0])!r}; two are needed to classify")
     return classes, labels
 
 

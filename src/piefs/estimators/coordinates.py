@@ -23,10 +23,11 @@ from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.lazily import lazily
 from piefs.estimators.measures import gram_errors_of
+from piefs.estimators.rows import in_precision
 from piefs.ritz import Ritz, ritz
 from piefs.sources import Rows, ScaledRows, is_lazy
 
-OUTPUT_ROWS = 2**16  # that predictions are made for at a time
+OUTPUT_ROWS, OUTPUT_ELEMENTS = 2**16, 2**24  # that predictions are made for at a time, at most
 
 
 @lazily("transform")
@@ -87,13 +88,14 @@ class Coordinates(TransformerMixin):
         """What the readout says of each row, (n, n_outputs), or what `finish` makes of it."""
         check_is_fitted(self)
         model, rows = self.model_, self._rows(X)
+        n_outputs = max(1, len(model.readout.bias))
 
         def said(block: np.ndarray) -> np.ndarray:
             phi = coordinates_of(model.maps, block, model.mixing)
             return finish(np.asarray(model.readout(jnp.asarray(phi)), dtype=np.float64))
 
         with jax.enable_x64(self._dtype == np.float64):
-            return by_blocks(said, rows, OUTPUT_ROWS)
+            return by_blocks(said, rows, max(1, min(OUTPUT_ROWS, OUTPUT_ELEMENTS // n_outputs)))
 
     def to_jax(self) -> Callable[[Array], Array]:
         """The feature map x ↦ Φ(x), (n, d) → (n, K), as a pure function for jit, grad and vmap."""
@@ -151,8 +153,8 @@ class Coordinates(TransformerMixin):
         if is_lazy(X):
             return ScaledRows(X, self.center_, self.scale_, self._dtype)
         if not self.standardize:
-            return np.ascontiguousarray(X, dtype=self._dtype)
-        return ((X - self.center_) / self.scale_).astype(self._dtype)
+            return in_precision(np.asarray(X), self._dtype)
+        return in_precision((X - self.center_) / self.scale_, self._dtype)
 
     def _rows(self, X: Any) -> Any:
         """New rows as the maps take them."""

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_array
+from sklearn.utils.validation import check_array
 
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
 from piefs.estimators.lazily import lazily
+from piefs.estimators.rows import checked_weight
 from piefs.estimators.scikit import with_callbacks
 from piefs.losses import squared_error
 
@@ -71,12 +72,9 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         """
         X, y = checked_arrays(self, X, y, multi_output=True, y_numeric=True)
         targets = _as_columns(y)
-        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X)
-        self.target_center_ = np.average(targets, axis=0, weights=weight)
-        deviation = np.sqrt(
-            np.average((targets - self.target_center_) ** 2, axis=0, weights=weight)
+        self.target_center_, self.target_scale_ = _target_scaling(
+            targets, checked_weight(sample_weight, X)
         )
-        self.target_scale_ = np.where(deviation > 0, deviation, 1.0)
         self.single_output_ = np.ndim(y) == 1
         if validation_data is not None:
             validation_data = self._checked_validation(*validation_data)
@@ -111,6 +109,18 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         # In double precision: single cannot tell apart targets with a large common offset.
         outputs = self._outputs(X, lambda y: y * self.target_scale_ + self.target_center_)
         return outputs[:, 0] if self.single_output_ else outputs
+
+
+def _target_scaling(
+    targets: np.ndarray, weight: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each target; a constant one keeps scale 1."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        center = np.average(targets, axis=0, weights=weight)
+        deviation = np.sqrt(np.average((targets - center) ** 2, axis=0, weights=weight))
+    if not np.isfinite(deviation).all():
+        raise InputError("y has values whose squares overflow: divide it by a constant first")
+    return center, np.where(deviation > 0, deviation, 1.0)
 
 
 def _as_columns(y: np.ndarray) -> np.ndarray:

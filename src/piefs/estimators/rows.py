@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight
 
 from piefs.batches import Samples
 from piefs.devices import ONE, Devices
@@ -17,6 +18,9 @@ from piefs.sources import Rows, is_lazy
 SCALING_ROWS, SCALING_ELEMENTS = 2**16, 2**23  # that are in memory at a time, at most
 
 MOST_IN_STRATA = 2**22
+
+SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-15, 1e15
+"""Of the largest sample weight: the squares of sums of very many of them are single precision's."""
 
 
 class Moments(NamedTuple):
@@ -40,8 +44,9 @@ def _moments(block: np.ndarray, weight: np.ndarray | None) -> Moments:
     mass = float(len(block)) if weight is None else float(weight.sum())
     if mass == 0:
         return Moments(0.0, np.zeros(block.shape[1]), np.zeros(block.shape[1]))
-    mean = np.average(block, axis=0, weights=weight)
-    return Moments(mass, mean, np.average((block - mean) ** 2, axis=0, weights=weight))
+    with np.errstate(over="ignore", invalid="ignore"):  # told by `scaling_of`
+        mean = np.average(block, axis=0, weights=weight)
+        return Moments(mass, mean, np.average((block - mean) ** 2, axis=0, weights=weight))
 
 
 def scaling_of(
@@ -65,9 +70,70 @@ def scaling_of(
         raise InputError(
             f"column {column} has gaps or infinities; fill or leave out such rows first"
         )
+    if not np.isfinite(squares).all():
+        column = int(np.argmin(np.isfinite(squares)))
+        raise InputError(
+            f"column {column} has values whose squares overflow: divide it by a constant first"
+        )
     deviation = np.sqrt(squares)
     tiny = 10 * np.finfo(np.float64).eps * np.abs(center)
     return center, np.where(deviation > tiny, deviation, 1.0)
+
+
+def checked_weight(sample_weight: Any, X: Rows) -> np.ndarray | None:
+    """One weight for each row, such that sums and squares of them can be computed with."""
+    if sample_weight is None:
+        return None
+    weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
+    most = float(np.max(weight))
+    if not most:
+        raise InputError("all sample weights are zero: give some rows a positive one")
+    if not SMALLEST_WEIGHT <= most <= LARGEST_WEIGHT:
+        raise InputError(
+            f"sample weights reach {most:.2g}, which is beyond what can be computed with in single "
+            "precision; only their ratios count, so divide them by their mean"
+        )
+    return weight
+
+
+def check_scaling(center: np.ndarray, scale: np.ndarray, dtype: np.dtype) -> None:
+    """Refuse columns whose mean or spread a model of this precision cannot hold."""
+    limits = np.finfo(dtype)
+    held = (np.abs(center) <= limits.max) & (scale <= limits.max) & (scale >= limits.tiny)
+    if not held.all():
+        column = int(np.argmin(held))
+        raise InputError(
+            f"column {column} has mean {center[column]:.2g} and spread {scale[column]:.2g}, beyond "
+            f'what {dtype} can hold: divide it by a constant first, or take dtype="float64"'
+        )
+
+
+def check_reach(x: Rows) -> None:
+    """Refuse inputs that overflow: the Gram error of a map is of fourth order in them."""
+    if is_lazy(x):
+        return  # that would take a pass; numbers that are not finite are met in reading
+    reach = np.maximum(np.max(x, axis=0), -np.min(x, axis=0)).astype(np.float64)
+    limit = float(np.finfo(x.dtype).max) ** 0.25
+    if not (reach <= limit).all():
+        column = int(np.argmin(reach <= limit))
+        raise InputError(
+            f"column {column} reaches {reach[column]:.2g} as the maps see it, and their Gram "
+            f"error, of fourth order in the inputs, would overflow beyond {limit:.1g}: use "
+            'standardize=True, scale the column, or take dtype="float64"'
+        )
+
+
+def in_precision(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The inputs as numbers of a type that has to hold them."""
+    with np.errstate(over="ignore"):
+        x = np.ascontiguousarray(x, dtype=dtype)
+    if x.size and not (np.isfinite(x.max()) and np.isfinite(x.min())):
+        row, column = np.argwhere(~np.isfinite(x))[0]
+        raise InputError(
+            f"row {row} is so far out in column {column} that {dtype} cannot hold it (after "
+            'scaling, if columns are standardised): leave it out, or take dtype="float64"'
+        )
+    return x
 
 
 def samples_of(

@@ -29,11 +29,12 @@ from piefs.io.documents import DAMAGE, bounded_bytes, described, parse_json
 from piefs.io.models import MOST_BYTES, ModelFileError, flatten, load_arrays, unflatten
 from piefs.maps import is_single, stack, unstack
 from piefs.sources import LazyRows
-from piefs.state import TrainState
+from piefs.state import MOST_RATE_CUTS, TrainState
 
-CHECKPOINT_VERSION = 2
+CHECKPOINT_VERSION = 3
 DIGEST_ROWS = 1000  # of rows that are read when needed: reading all would take as long as a pass
-PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval", "history")
+PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval")
+PLAIN_FIELDS += ("history", "rate_cuts")
 
 
 class CheckpointError(InputError):
@@ -167,6 +168,8 @@ def _rebuild(
     k = int(document["k"])
     if any(array.shape[:1] != (k,) for name, array in arrays.items() if name.startswith("frozen")):
         raise ValueError(f"there are not {k} frozen maps")
+    if len(document["rate_cuts"]) > MOST_RATE_CUTS:
+        raise ValueError("the rate was cut more often than it can be")
     like: dict[str, Any] = {"params": fresh.params, "opt_state": fresh.opt_state}
     if k:
         one = fresh.params.phi
@@ -185,6 +188,7 @@ def _rebuild(
         steps=tuple(map(int, document["steps"])),
         interval=(int(count), tuple(map(float, sums))),
         history=tuple(dict(row) for row in document["history"]),
+        rate_cuts=tuple(map(int, document["rate_cuts"])),
     )
 
 

@@ -12,7 +12,7 @@ from sklearn.datasets import make_moons
 from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.errors import InputError
-from piefs.io.encoding import MAX_CATEGORIES
+from piefs.io.column_encoding import MAX_CATEGORIES
 from toys import SMALL
 
 pytestmark = pytest.mark.filterwarnings("ignore::piefs.errors.TrainingWarning")

@@ -6,7 +6,7 @@ import json
 import time
 from pathlib import Path
 
-from benchmarks.machine import description
+from benchmarks.machine import BUSY, description
 
 NAMES = (
     "steps",
@@ -24,7 +24,6 @@ NAMES = (
     "company",
     "memory",
 )
-BUSY = 0.1
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -1,4 +1,4 @@
-"""Processes that share a batch: what messages take, and how well `piefs.costs` foretells a step.
+"""Processes that share a batch: do they learn the same, what do messages take, a step foretold.
 
 Processes are pinned to cores in turn, each computing with one thread, and talk over loopback. Two
 cores do the work of four processes in twice the time that four cores would take; the prediction
@@ -59,6 +59,14 @@ def message(n_bytes: float, messages: dict[str, float]) -> float:
     raise ValueError(n_bytes)
 
 
+def differences(alone: dict[str, list[float]], other: dict[str, list[float]]) -> dict[str, float]:
+    """The largest difference of any number of a model, by how it was trained."""
+    return {
+        name: max(abs(a - b) for a, b in zip(alone[name], other[name], strict=True))
+        for name in alone
+    }
+
+
 def run() -> dict[str, Any]:
     """All numbers of processes; predictions from one process and the messages' times alone."""
     found = {n: measured(n) for n in PROCESSES}
@@ -84,4 +92,12 @@ def run() -> dict[str, Any]:
         n: {size: round(1e6 * seconds, 1) for size, seconds in found[n]["messages"].items()}
         for n in PROCESSES[1:]
     }
-    return {"K": K, "cores": cores(), "message_microseconds": messages, "rows": rows}
+    apart = {n: differences(found[1]["learned"], found[n]["learned"]) for n in PROCESSES[1:]}
+    print(f"  {apart}", flush=True)
+    return {
+        "K": K,
+        "cores": cores(),
+        "apart": apart,
+        "message_microseconds": messages,
+        "rows": rows,
+    }

@@ -11,6 +11,7 @@ from typing import Any
 SHAPES = ((32, 4096), (256, 1024), (256, 8192))  # features, rows of a batch
 MESSAGE_BYTES = (4, 2**16, 2**20, 2**22)
 K, N_CLASSES, N_STEPS = 8, 10, 60
+FIRST_STEP, MANY_STEPS = "one step, single precision", "500 steps, double precision"
 
 
 def message_seconds(devices: Any, n_bytes: int) -> float:
@@ -72,6 +73,38 @@ def step_seconds(devices: Any, d: int, batch: int) -> float:
     return (end - start) / (last - first)
 
 
+def learned(devices: Any) -> dict[str, list[float]]:
+    """All numbers of a small model, by how it was trained: one step's are its gradient's."""
+    import jax
+    import numpy as np
+
+    from piefs.batches import Samples
+    from piefs.config import TrainConfig
+    from piefs.optimizers import Optimizer
+    from piefs.train import train
+
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(603, 4))
+    y = (x[:, 0] * x[:, 1] > 0).astype(np.int32)
+    # 101 rows do not divide evenly among processes.
+    small: dict[str, Any] = {"n_components": 2, "metric": "diag", "batch_size": 101}
+    configs = {
+        FIRST_STEP: TrainConfig(
+            **small, schedule="nested", steps_per_component=1, optimizer=Optimizer("sgd")
+        ),
+        MANY_STEPS: TrainConfig(**small, gram="population", steps_per_component=250),
+    }
+    found = {}
+    for name, config in configs.items():
+        is_double = name == MANY_STEPS
+        with jax.enable_x64(is_double):
+            rows = x.astype(np.float64 if is_double else np.float32)
+            state = train(Samples(rows, y, devices=devices), config, n_outputs=2)
+            leaves = jax.tree.leaves((state.maps, state.readout, state.params.metric))
+            found[name] = np.concatenate([np.ravel(leaf) for leaf in leaves]).tolist()
+    return found
+
+
 def main() -> None:
     """Measure; the first process prints."""
     address, n, i = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -91,6 +124,7 @@ def main() -> None:
             {"d": d, "batch": batch, "seconds": step_seconds(devices, d, batch)}
             for d, batch in SHAPES
         ],
+        "learned": learned(devices),
     }
     if i == 0:
         print(json.dumps(found))

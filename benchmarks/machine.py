@@ -17,6 +17,9 @@ PACKAGES = (
     *("piefs", "scikit-learn", "torch", "umap-learn"),
 )
 
+BUSY = 0.1
+"""The share of the cores' time from which on other work spoils a measurement."""
+
 
 def cores() -> int:
     """How many cores this process may use."""

@@ -2,17 +2,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from piefs import columns
 from piefs.batches import Samples
 from piefs.columns import (
     Columns,
     blockwise,
+    by_blocks,
     coordinates_of,
     dirichlet_matrix,
     energies_of,
     gram_of,
     log_scale_range,
+    weighted_gram,
 )
 from piefs.maps import ScalarMap, stack
 from piefs.metrics import Diag, Off
@@ -154,3 +158,32 @@ def test_frozen_gram_error_is_that_of_the_frozen_columns_over_all_rows(rng, netw
     expected = np.sum(((phi.T * weights) @ phi / weights.sum() - np.eye(2)) ** 2)
     assert columns.frozen_gram_error(weights) == pytest.approx(expected)
     assert Columns(x, 4).frozen_gram_error(weights) == 0
+
+
+@given(n=st.integers(1, 40), size=st.integers(1, 50))
+def test_a_function_of_rows_is_the_same_by_blocks_of_any_size(n, size):
+    x = np.arange(3.0 * n).reshape(n, 3)
+    seen = []
+
+    def doubled(block):
+        seen.append(len(block))
+        return 2 * block[:, :2]
+
+    np.testing.assert_array_equal(by_blocks(doubled, x, size), 2 * x[:, :2])
+    assert max(seen) <= size
+
+
+@given(n=st.integers(2, 40), step=st.integers(1, 50), seed=st.integers(0, 99))
+def test_a_gram_matrix_of_all_rows_does_not_depend_on_their_order_nor_on_rows_without_weight(
+    n, step, seed
+):
+    rng = np.random.default_rng(seed)
+    phi, weights = rng.normal(size=(n, 3)), rng.uniform(0.1, 1, n)
+    weights[rng.integers(n)] = 0
+    counted, order = weights > 0, rng.permutation(n)
+    expected = (phi[counted].T * weights[counted]) @ phi[counted] / weights.sum()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "GRAM_ROWS", step)
+        np.testing.assert_allclose(
+            weighted_gram(phi[order], weights[order]), expected, rtol=1e-9, atol=1e-12
+        )

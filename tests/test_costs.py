@@ -3,6 +3,8 @@ import json
 import jax
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jax.sharding import Mesh
 
 from commands import piefs
@@ -73,6 +75,28 @@ def test_parameters_are_counted_as_they_are(spread):
 def test_twice_the_rows_take_twice_the_time():
     one, two = (Plan(Work(n, 100), A100, 8).seconds for n in (10**8, 2 * 10**8))
     assert two == pytest.approx(2 * one, rel=0.01)
+
+
+@given(
+    rows=st.integers(10**4, 10**10),
+    features=st.integers(1, 4096),
+    components=st.integers(1, 64),
+    devices=st.integers(1, 1024),
+    metric=st.sampled_from(["off", "diag", "trotter"]),
+    hardware=st.sampled_from(sorted(HARDWARE)),
+)
+def test_more_work_never_costs_less_and_devices_never_make_a_step_shorter_than_their_share(
+    rows, features, components, devices, metric, hardware
+):
+    work = {"n_rows": rows, "n_features": features, "n_components": components, "metric": metric}
+    plan = Plan(Work(**work), HARDWARE[hardware], devices)
+    for name in ("n_rows", "n_features", "n_components"):
+        more = Plan(Work(**work | {name: 2 * work[name]}), HARDWARE[hardware], devices)
+        assert more.seconds >= plan.seconds
+        assert more.coordinates_bytes >= plan.coordinates_bytes
+    alone = Plan(Work(**work), HARDWARE[hardware])
+    assert plan.compute_seconds <= alone.compute_seconds
+    assert devices * plan.compute_seconds >= (1 - 1e-9) * alone.compute_seconds
 
 
 def test_devices_share_arithmetic_and_add_messages():

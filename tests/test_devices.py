@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from commands import free_port
 from piefs.devices import Devices, devices_of
@@ -55,21 +57,25 @@ def test_one_device_takes_a_batch_as_it_is():
     np.testing.assert_array_equal(devices_of(None).places(5), np.arange(5))
 
 
-def test_devices_take_equal_shares_of_either_half_and_each_row_once():
-    places = FourDevices("any").places(10).reshape(4, -1)
-    assert sorted(places[places >= 0]) == list(range(10))
-    first, second = np.split(places, 2, axis=1)
-    assert first.max() == 4
-    assert second[second >= 0].min() == 5
+@given(n_devices=st.integers(1, 9), batch=st.integers(2, 60))
+def test_devices_take_equal_shares_of_either_half_and_each_row_once(n_devices, batch):
+    places = AnyDevices(n_devices).places(batch).reshape(n_devices, -1)
+    assert sorted(places[places >= 0]) == list(range(batch))
+    n_first = -(-(batch // 2) // n_devices)
+    first, second = places[:, :n_first], places[:, n_first:]
+    assert first.max() == batch // 2 - 1
+    assert second[second >= 0].min() == batch // 2
 
 
-class FourDevices(Devices):
-    """Where rows go does not depend on there being four devices."""
+class AnyDevices(Devices):
+    """Where rows go does not depend on there being so many devices."""
 
-    n_devices = 4
+    @property
+    def n_devices(self):
+        return self.mesh
 
     def _own_devices(self):
-        return np.arange(4)
+        return np.arange(self.n_devices)
 
 
 @pytest.mark.parametrize("wanted", ["some", 0, True, 1.5])

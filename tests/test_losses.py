@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import special_ortho_group
 from sklearn.metrics import log_loss
 
 from piefs import losses
@@ -72,6 +73,41 @@ def test_weighted_gram_equals_the_gram_of_repeated_rows(rng):
     np.testing.assert_allclose(weighted, gram(np.repeat(phi, repeats, axis=0)), rtol=1e-12)
     scaled = gram(jnp.asarray(phi), jnp.asarray(10.0 * repeats))
     np.testing.assert_allclose(scaled, weighted, rtol=1e-12)
+
+
+@given(
+    phi=arrays(float, (N, 3), elements=st.floats(-3, 3)),
+    weight=arrays(float, N, elements=st.floats(0.1, 3)),
+    seed=st.integers(0, 99),
+)
+def test_gram_is_symmetric_not_negative_and_knows_neither_order_nor_scale_of_weights(
+    phi, weight, seed
+):
+    c = np.asarray(gram(phi, weight))
+    np.testing.assert_allclose(c, c.T, atol=1e-12)
+    assert np.linalg.eigvalsh(c)[0] > -1e-10
+    order = np.random.default_rng(seed).permutation(N)
+    np.testing.assert_allclose(gram(phi[order], 7 * weight[order]), c, atol=1e-10)
+
+
+@given(phi=arrays(float, (N, 3), elements=st.floats(-3, 3)), seed=st.integers(0, 99))
+def test_gram_error_does_not_change_when_coordinates_are_turned(phi, seed):
+    turn = special_ortho_group.rvs(3, random_state=seed)
+    error = float(gram_error(gram(phi)))
+    assert float(gram_error(gram(phi @ turn))) == pytest.approx(error, rel=1e-9, abs=1e-9)
+
+
+@given(
+    logits=arrays(float, (N, 3), elements=st.floats(-9, 9)),
+    shift=arrays(float, (N, 1), elements=st.floats(-50, 50)),
+    labels=arrays(np.int32, N, elements=st.integers(0, 2)),
+)
+def test_cross_entropy_is_not_negative_and_knows_logits_up_to_a_shift_of_each_row(
+    logits, shift, labels
+):
+    loss = float(cross_entropy(logits, labels))
+    assert loss >= 0
+    assert float(cross_entropy(logits + shift, labels)) == pytest.approx(loss, abs=1e-9)
 
 
 def test_active_identity_is_the_identity_in_the_leading_corner():

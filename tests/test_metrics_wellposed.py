@@ -156,6 +156,23 @@ def test_closed_form_of_a_singular_outer_product_keeps_to_its_bound(constraint, 
     np.testing.assert_allclose(nothing.log_scales(jnp.zeros((1, d))), 0, atol=1e-12)
 
 
+@given(
+    eigenvalues=st.lists(st.floats(0, 1e6), min_size=2, max_size=9),
+    constraint=st.sampled_from(["volume", "trace"]),
+    bound=st.floats(0.1, 9),
+)
+def test_best_scales_keep_constraint_and_bound_and_cost_no_more_than_none(
+    eigenvalues, constraint, bound
+):
+    g = np.sort(eigenvalues)[::-1]
+    log_scales = best_log_scales(g.copy(), len(g), constraint, bound)
+    size = log_scales if constraint == "volume" else np.exp(-2 * log_scales) - 1
+    assert np.mean(size) == pytest.approx(0, abs=1e-8)
+    assert np.ptp(log_scales) <= bound * (1 + 1e-6)
+    assert np.all(np.diff(log_scales) >= -1e-9)  # the steeper a direction, the smaller its scale
+    assert np.sum(g * np.exp(2 * log_scales)) <= np.sum(g) * (1 + 1e-9)
+
+
 def test_directions_past_the_leading_ones_share_their_mean():
     values = np.array([8.0, 4.0, 0.3, 0.1])
     few = best_log_scales(values.copy(), 2, "trace", 50.0)

@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from piefs.ritz import ritz, whitening
 
@@ -65,3 +67,27 @@ def test_ritz_values_do_not_depend_on_the_basis_of_the_space(form, c, rng):
     change = rng.normal(size=(5, 5))
     same, _ = ritz(change @ form @ change.T, change @ c @ change.T)
     np.testing.assert_allclose(same, ritz(form, c)[0], rtol=1e-8)
+
+
+@given(n=st.integers(1, 12), seed=st.integers(0, 999), stretch=st.floats(0, 3))
+def test_any_gram_matrix_that_is_not_singular_is_whitened_by_a_triangle(n, seed, stretch):
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=(n, 2 * n + 1)) * 10.0 ** rng.uniform(-stretch, 0, size=(n, 1))
+    c = a @ a.T / len(a.T)
+    mixing, unmixing = whitening(c)
+    np.testing.assert_allclose(mixing @ c @ mixing.T, np.eye(n), atol=1e-4)
+    np.testing.assert_allclose(unmixing @ mixing, np.eye(n), atol=1e-8)
+    np.testing.assert_array_equal(np.triu(mixing, 1), 0)
+
+
+@given(n=st.integers(1, 8), seed=st.integers(0, 999), factor=st.floats(0.01, 100))
+def test_ritz_values_lie_between_the_energies_and_grow_with_the_form(n, seed, factor):
+    a, b = np.random.default_rng(seed).normal(size=(2, n, n + 2))
+    form, c = a @ a.T, b @ b.T + np.eye(n)
+    values, rotation = ritz(form, c)
+    energies = np.diag(form) / np.diag(c)
+    assert values[0] <= energies.min() * (1 + 1e-9)
+    assert values[-1] >= energies.max() * (1 - 1e-9)
+    scaled, same = ritz(factor * form, c)
+    np.testing.assert_allclose(scaled, factor * values, rtol=1e-6, atol=1e-8 * factor)
+    np.testing.assert_allclose(np.abs(rotation @ c @ same.T), np.eye(n), atol=1e-5)

@@ -3,6 +3,8 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pyarrow import parquet
 
 from piefs import sources
@@ -10,7 +12,9 @@ from piefs.errors import InputError
 from piefs.io.rows import chunked_rows, parquet_rows
 from piefs.sources import (
     GroupedRows,
+    PickedColumns,
     ScaledRows,
+    SelectedRows,
     is_lazy,
     scratch,
     spooled,
@@ -29,6 +33,31 @@ def test_groups_give_the_rows_of_the_whole(matrix, index):
     starts = [0, 4, 4, 13, 21]  # an empty group among them
     rows = GroupedRows(lambda i: matrix[starts[i] : starts[i + 1]], starts, 3, np.float32)
     np.testing.assert_array_equal(rows[index], matrix[index])
+
+
+@st.composite
+def ways_to_ask(draw, n):
+    """A slice, a mask, or row numbers in any order, from either end, some of them twice."""
+    numbers = st.lists(st.integers(-n, n - 1), max_size=2 * n).map(lambda some: np.array(some, int))
+    masks = st.lists(st.booleans(), min_size=n, max_size=n).map(lambda some: np.array(some, bool))
+    return draw(st.one_of(st.slices(n), numbers, masks))
+
+
+@given(data=st.data(), sizes=st.lists(st.integers(0, 5), min_size=1, max_size=6))
+def test_rows_that_are_read_when_needed_are_indexed_as_an_array_is(data, sizes):
+    n, starts = sum(sizes), np.cumsum([0, *sizes])
+    whole = np.arange(2.0 * n).reshape(n, 2)
+    grouped = GroupedRows(lambda i: whole[starts[i] : starts[i + 1]], starts, 2, float, 16)
+    asked = data.draw(ways_to_ask(n)) if n else slice(None)
+    center, scale = np.array([1.0, 2.0]), np.array([3.0, 0.5])
+    for rows, expected in (
+        (grouped, whole),
+        (ScaledRows(grouped, center, scale, float), (whole - center) / scale),
+        (ScaledRows(whole, center, scale, float), (whole - center) / scale),
+        (PickedColumns(grouped, [1, 0, 1]), whole[:, [1, 0, 1]]),
+        (SelectedRows(grouped, np.arange(n)[::-1]), whole[::-1]),
+    ):
+        np.testing.assert_array_equal(rows[asked], expected[asked])
 
 
 def test_groups_are_kept_up_to_a_size_and_not_read_twice_before(matrix):

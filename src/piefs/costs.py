@@ -202,7 +202,7 @@ class Plan:
     def pass_seconds(self) -> float:
         """The passes over the table besides: scaling, Gram matrix, coordinates, frozen columns."""
         work = self.work
-        n_passes = 3 + (work.n_components if work.maps_at_once == 1 else 0)
+        n_passes = 3 + (work.n_components if work.schedule == "sequential" else 0)
         table = work.n_rows * work.n_features * work.itemsize
         reading = n_passes * table / self.n_hosts / self.hardware.reading
         one_map = 2.0 * work.n_rows * 64 * (work.n_features + 2 * 64)

@@ -63,8 +63,10 @@ class ScaledRows(LazyRows):
         return is_quick(self.rows)
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        block = self._scaled(index)
-        if not np.isfinite(block.sum()):
+        with np.errstate(over="ignore", invalid="ignore"):  # told in words instead
+            block = self._scaled(index)
+            is_finite = np.isfinite(block.sum())
+        if not is_finite:
             self._refuse_gaps(block, index)
         return block
 
@@ -89,12 +91,18 @@ class ScaledRows(LazyRows):
 
     def _refuse_gaps(self, block: np.ndarray, index: Any) -> None:
         bad = np.argwhere(~np.isfinite(block))
-        if len(bad):
-            row = row_numbers(index, len(self))[bad[0][0]]
+        if not len(bad):
+            return  # it was their sum that overflowed
+        row, column = row_numbers(index, len(self))[bad[0][0]], bad[0][1]
+        if np.isfinite(self.rows[row : row + 1][0, column]):
             raise InputError(
-                f"row {row}, column {bad[0][1]} is no finite number of type {self.dtype}; fill or "
-                "leave out such rows first"
+                f"row {row} is so far out in column {column} that {self.dtype} cannot hold it "
+                "(after scaling, if columns are standardised): leave it out, or take "
+                'dtype="float64"'
             )
+        raise InputError(
+            f"row {row}, column {column} is no finite number; fill or leave out such rows first"
+        )
 
 
 class SelectedRows(LazyRows):

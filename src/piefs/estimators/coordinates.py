@@ -23,7 +23,6 @@ from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.lazily import lazily
 from piefs.estimators.measures import gram_errors_of
-from piefs.estimators.rows import in_precision
 from piefs.ritz import Ritz, ritz
 from piefs.sources import Rows, ScaledRows, is_lazy
 
@@ -150,11 +149,8 @@ class Coordinates(TransformerMixin):
 
     def _standardized(self, X: Rows) -> Any:
         """Rows as the maps take them; those that are read when needed are scaled then, too."""
-        if is_lazy(X):
-            return ScaledRows(X, self.center_, self.scale_, self._dtype)
-        if not self.standardize:
-            return in_precision(np.asarray(X), self._dtype)
-        return in_precision((X - self.center_) / self.scale_, self._dtype)
+        scaled = ScaledRows(X, self.center_, self.scale_, self._dtype)
+        return scaled if is_lazy(X) else scaled[:]
 
     def _rows(self, X: Any) -> Any:
         """New rows as the maps take them."""

@@ -123,19 +123,6 @@ def check_reach(x: Rows) -> None:
         )
 
 
-def in_precision(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The inputs as numbers of a type that has to hold them."""
-    with np.errstate(over="ignore"):
-        x = np.ascontiguousarray(x, dtype=dtype)
-    if x.size and not (np.isfinite(x.max()) and np.isfinite(x.min())):
-        row, column = np.argwhere(~np.isfinite(x))[0]
-        raise InputError(
-            f"row {row} is so far out in column {column} that {dtype} cannot hold it (after "
-            'scaling, if columns are standardised): leave it out, or take dtype="float64"'
-        )
-    return x
-
-
 def samples_of(
     x: Rows,
     targets: np.ndarray | None,

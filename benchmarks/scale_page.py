@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import BUSY
 from benchmarks.report import machine, table
 
 ROOT = Path(__file__).parent.parent
@@ -56,15 +55,9 @@ as long for an epoch.
 
 {table(["rows", "1,000 steps", "one epoch"], growth)}
 
-{machine(found)}
-{idleness(found["machine"]["busy_before"])} `make bench ONLY=memory` measures anew.
+{machine(found)} Other work took {found["machine"]["busy_before"]:.0%} of the cores' time when the
+run began. `make bench ONLY=memory` measures anew.
 {END}"""
-
-
-def idleness(busy: float) -> str:
-    """What else the machine did when the run began, and what follows for the figures."""
-    share = f"Other work took {busy:.0%} of the cores' time when the run began"
-    return f"{share}." if busy < BUSY else f"{share}: rates are low, and ratios rough."
 
 
 def page(text: str, found: dict[str, Any]) -> str:

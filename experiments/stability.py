@@ -119,7 +119,8 @@ def draw(records: Records) -> None:
     left.axhline(ours["w_class"], color="tab:blue", ls="--", lw=1, label="default: classes")
     for turn in range(STEPS_A_MAP, int(steps[-1]), STEPS_A_MAP):
         left.axvline(turn, color="0.9", lw=0.8, zorder=0)
-    left.set(xlabel="step (a new map at each line)", ylabel="weight", ylim=(8e-3, 2))
+    left.set(xlabel="step (a new map at each line)", ylabel="weight of a loss", ylim=(8e-3, 2))
+    left.set(title="MNIST")
     left.legend(loc="lower left", fontsize=8)
     for metrics, rows in strict:
         right.plot(
@@ -137,7 +138,8 @@ def draw(records: Records) -> None:
             lw=1.5,
             label=f"default, seed {record['seed']}",
         )
-    right.set(xscale="log", ylim=(85, 100), xlabel="training rows seen", ylabel="held out, %")
+    right.set(xscale="log", ylim=(85, 100), xlabel="training rows seen")
+    right.set(ylabel="accuracy on rows held out, %", title="MNIST")
     right.grid(alpha=0.3)
     right.legend(loc="lower center", fontsize=8)
     FIGURE.parent.mkdir(parents=True, exist_ok=True)

@@ -207,8 +207,9 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
             if self.standardize:
                 self.center_, self.scale_ = scaling_of(X, weight, devices)
                 check_scaling(self.center_, self.scale_, self._dtype)
-            unlabeled = None if X_unlabeled is None else self._rows(X_unlabeled)
-            rows = quick(self._standardized(X))
+            rows, unlabeled = quick(self._standardized(X)), None
+            if X_unlabeled is not None:
+                unlabeled = self._standardized(self._checked(X_unlabeled))
             samples = samples_of(rows, targets, weight, class_weight, unlabeled)
             check_reach(samples.x)
             samples = replace(samples, devices=devices)

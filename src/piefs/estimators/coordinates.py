@@ -147,11 +147,14 @@ class Coordinates(TransformerMixin):
         """New rows with the features seen in fit."""
         return checked_arrays(self, X, reset=False)
 
-    def _standardized(self, X: Rows) -> Any:
+    def _standardized(self, X: Rows) -> Rows:
         """Rows as the maps take them; those that are read when needed are scaled then, too."""
-        scaled = ScaledRows(X, self.center_, self.scale_, self._dtype)
+        scaled = self._scaled(X)
         return scaled if is_lazy(X) else scaled[:]
 
-    def _rows(self, X: Any) -> Any:
-        """New rows as the maps take them."""
-        return self._standardized(self._checked(X))
+    def _rows(self, X: Any) -> ScaledRows:
+        """New rows as the maps take them, scaled block by block: each is needed but once."""
+        return self._scaled(self._checked(X))
+
+    def _scaled(self, X: Rows) -> ScaledRows:
+        return ScaledRows(X, self.center_, self.scale_, self._dtype)

@@ -128,7 +128,7 @@ def samples_of(
     targets: np.ndarray | None,
     weight: np.ndarray | None,
     class_weight: Any,
-    unlabeled: np.ndarray | None,
+    unlabeled: Rows | None,
 ) -> Samples:
     """Scaled rows with their weights; unlabelled ones follow, with a label weight of zero."""
     label_weight = weight
@@ -149,7 +149,7 @@ def samples_of(
         return np.concatenate([given, fill])
 
     return Samples(
-        np.concatenate([x, unlabeled]),
+        np.concatenate([x[:], unlabeled[:]]),
         None if targets is None else followed_by(0, targets),
         followed_by(1, weight),
         followed_by(0, label_weight),

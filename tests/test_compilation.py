@@ -3,6 +3,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import jax
+import numpy as np
+import pytest
+
+from piefs import EigenProblem, EigenSolver, PIEFSTransformer, compilation
+from piefs.baselines import NeuralEF
+from piefs.operators import Box
+
 PROGRAM = """
 import sys
 from piefs.compilation import keep_compiled
@@ -47,3 +55,28 @@ def test_otherwise_programs_go_to_the_users_cache(tmp_path):
     assert folder.is_relative_to(tmp_path)
     assert folder.parent.name == "piefs"
     assert any(folder.iterdir())
+
+
+FITS = {
+    "maps": lambda: PIEFSTransformer(1, hidden=(2,), steps_per_component=1).fit(np.eye(4)),
+    "an operator": lambda: EigenSolver(2, n_maps=2, hidden=(2,), n_steps=0, n_points=64).solve(
+        EigenProblem(Box([0.0], [1.0]))
+    ),
+    "a peer": lambda: NeuralEF(1, hidden=(2,), steps=1).fit(np.eye(4)),
+}
+
+
+@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
+def test_programs_are_dropped_before_a_process_has_too_many_mappings_and_no_sooner(
+    fit, monkeypatch
+):
+    traced = []
+    program = jax.jit(lambda x: traced.append(x) or x)
+    now = compilation.mappings()
+    assert 0 < now < compilation.mappings_allowed()
+    for allowed, n_traced in ((100 * now, 1), (now, 2)):
+        program(1.0)
+        monkeypatch.setattr(compilation, "mappings_allowed", lambda allowed=allowed: allowed)
+        fit()
+        program(1.0)
+        assert len(traced) == n_traced

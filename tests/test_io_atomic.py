@@ -2,29 +2,18 @@
 
 import json
 import os
-import resource
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from faults import full_disk
 from piefs import Checkpoint, PIEFSClassifier
 from piefs.errors import StorageError
 from piefs.io import atomic
 from piefs.io.checkpoints import previous
 from piefs.io.models import flatten
-
-
-@contextmanager
-def full_disk(n_bytes):
-    """No file may grow beyond so many bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path):

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from piefs.errors import InputError
+from faults import full_disk
+from piefs.errors import InputError, StorageError
 from piefs.paper.cells import DATASETS, ITEMS, VARIANTS, Cell, cells_of
 from piefs.paper.grid import run_grid
 from piefs.paper.ledger import CLAIMS, deviations, ledger
@@ -247,6 +248,11 @@ def test_summary_has_its_columns_and_the_papers_numbers(results):
 
 
 # --- the report --------------------------------------------------------------------------------
+
+
+def test_a_full_disk_is_not_taken_for_damaged_records(results):
+    with full_disk(1000), pytest.raises(StorageError, match=r"\.png cannot be written"):
+        write_report(results)
 
 
 def test_report_shows_tables_figures_and_every_claim(results):

@@ -8,6 +8,7 @@ import pytest
 from commands import piefs
 from piefs import PIEFSClassifier, tune
 from piefs.errors import InputError
+from piefs.io.locks import held
 from piefs.tuning import search
 from piefs.tuning.candidates import SPACE, candidate, open_to_choice
 from piefs.tuning.trials import Problem, run_trial
@@ -114,6 +115,12 @@ def test_a_search_goes_on_where_it_was_cut_off(table, tmp_path, monkeypatch):
         tune(*table, n_trials=6, out=tmp_path, seed=1)
     with pytest.raises(InputError, match="another data"):
         tune(table[0] + 1, table[1], n_trials=6, out=tmp_path)
+
+
+def test_a_second_search_in_the_same_folder_is_refused_while_the_first_writes(table, tmp_path):
+    with held(tmp_path), pytest.raises(InputError, match=r"process .* is writing to"):
+        tune(*table, out=tmp_path, n_trials=1)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_budget_decides_how_many_are_tried_and_ends_the_search(table, monkeypatch):

@@ -1,8 +1,12 @@
-"""Keeping compiled programs between processes.
+"""Keeping compiled programs: between processes on disk, and within one as long as there is room.
 
 A program is compiled once for each shape of data and settings, which takes a second or two; kept
 on disk, it is loaded in a fraction of that. The command line keeps its programs in the user's
 cache; in a script or a notebook, call `keep_compiled()` before the first fit.
+
+On a CPU each program takes some mappings of memory. Linux allows a process 65,530 of them unless
+told otherwise, and one that asks for more dies of it: some 150 fits to tables of different widths
+would do. So where they take half of what is allowed, programs are dropped before the next fit.
 """
 
 import os
@@ -15,6 +19,8 @@ OPTIONS = {
     "jax_persistent_cache_min_compile_time_secs": 0.1,
     "jax_persistent_cache_min_entry_size_bytes": 0,
 }
+
+ROOM = 0.5
 
 
 def keep_compiled(folder: str | Path | None = None) -> Path:
@@ -32,6 +38,31 @@ def keep_compiled(folder: str | Path | None = None) -> Path:
         if "jax" in sys.modules:
             sys.modules["jax"].config.update(name, value)
     return Path(folder)
+
+
+def drop_compiled_if_many() -> None:
+    """Drop the programs of this process where they leave too few mappings of memory for more."""
+    if mappings() > ROOM * mappings_allowed():
+        import jax
+
+        jax.clear_caches()
+
+
+def mappings() -> int:
+    """How many mappings of memory this process has; 0 where that cannot be known."""
+    try:
+        with Path("/proc/self/maps").open("rb") as file:
+            return sum(1 for _ in file)
+    except OSError:
+        return 0
+
+
+def mappings_allowed() -> float:
+    """How many a process may have."""
+    try:
+        return int(Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return float("inf")
 
 
 def _user_folder() -> Path:

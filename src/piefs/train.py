@@ -19,6 +19,7 @@ from functools import partial
 
 from piefs.batches import Batch, Samples, chunk_length, chunks, prefetched
 from piefs.columns import Columns
+from piefs.compilation import drop_compiled_if_many
 from piefs.config import SCHEDULES, TrainConfig
 from piefs.devices import telling_of_loss
 from piefs.following import follow_maps, passes_mark
@@ -62,6 +63,7 @@ def train(
     the final state then may have fewer than K.
     """
     _check(config, n_outputs, readout_loss, validation)
+    drop_compiled_if_many()
     objective = _objective(config, readout_loss, len(samples))
     state = state or initial_state(samples, config, n_outputs, warm_start)
     devices = samples.devices

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from piefs.baselines.eigenfunctions import learn_eigenfunctions
 from piefs.baselines.kernels import RBF, ArcCosine, Kernel, median_distance
 from piefs.columns import blockwise
+from piefs.compilation import drop_compiled_if_many
 from piefs.errors import InputError
 
 KERNELS = ("rbf", "nngp")
@@ -98,6 +99,7 @@ class NeuralEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._check_keywords()
         X = validate_data(self, X, dtype=np.float32, order="C", ensure_min_samples=2)
         seed = self._seed()
+        drop_compiled_if_many()
         with jax.enable_x64(False):
             self.eigenfunctions_, self.eigenvalues_ = learn_eigenfunctions(
                 X,

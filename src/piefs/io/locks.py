@@ -17,6 +17,29 @@ except ImportError:  # not on this platform: processes are then not locked again
     fcntl = None
 
 
+LOCK = ".lock"
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """A folder for one writer, made if need be, and taken away again if it is left empty."""
+    existed = folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / LOCK).touch()
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {folder} ({error.strerror}); choose another --out"
+        ) from error
+    try:
+        with locked(folder / LOCK, folder):
+            yield
+    finally:
+        if not existed:
+            with suppress(OSError):  # not empty: then there is something to keep
+                folder.rmdir()
+
+
 @contextmanager
 def locked(path: Path, what: Path) -> Iterator[None]:
     """Hold the lock file `path` for as long as `what` is written to.

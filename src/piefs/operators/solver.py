@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from piefs.compilation import drop_compiled_if_many
 from piefs.errors import InputError
 from piefs.maps import ScalarMap, init_map, stack
 from piefs.networks import ACTIVATIONS
@@ -100,6 +101,7 @@ class EigenSolver:
     def solve(self, problem: EigenProblem, callback: Callback | None = None) -> EigenSolution:
         """Eigenvalues, eigenfunctions, and how far both can be trusted."""
         self._check(problem)
+        drop_compiled_if_many()
         begun, history, tell = time.perf_counter(), [], callback or (lambda progress: None)
         with jax.enable_x64(True):
             maps = self._trained(problem, history, tell)

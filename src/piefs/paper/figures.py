@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from piefs.datasets import load
+from piefs.io import atomic
 from piefs.io.array_files import load_arrays
 from piefs.io.documents import reading
 from piefs.paper.cells import ALL_DATASETS, PIEFS, PLANE, Cell
@@ -37,7 +39,6 @@ Drawing = Callable[[Records], Figure | None]
 
 def draw_all(records: Records, folder: Path) -> dict[str, Path]:
     """Every figure whose records are there: name → PNG, an SVG beside it."""
-    folder.mkdir(parents=True, exist_ok=True)
     drawn = {}
     with mpl.rc_context(STYLE):
         for name, draw in FIGURES.items():
@@ -45,8 +46,9 @@ def draw_all(records: Records, folder: Path) -> dict[str, Path]:
             if figure is None:
                 continue
             drawn[name] = folder / f"{name}.png"
-            figure.savefig(drawn[name], dpi=140)
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+            atomic.write_with(drawn[name], partial(figure.savefig, dpi=140))
+            without_date = partial(figure.savefig, metadata={"Date": None})
+            atomic.write_with(folder / f"{name}.svg", without_date)
     return drawn
 
 

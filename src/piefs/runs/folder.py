@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from piefs.errors import InputError
 from piefs.io.checkpoints import kept, previous
-from piefs.io.locks import locked
+from piefs.io.locks import held
 from piefs.report import EVIDENCE, PAGE
 
-METRICS, HISTORY, CHECKPOINT, LOCK = (
-    "metrics.json",
-    "history.csv",
-    "checkpoint.safetensors",
-    ".lock",
-)
+METRICS, HISTORY, CHECKPOINT = "metrics.json", "history.csv", "checkpoint.safetensors"
 
 
 class RunFolder:
@@ -48,27 +43,11 @@ class RunFolder:
     @contextmanager
     def opened(self, *, resume: bool = False, force: bool = False) -> Iterator[None]:
         """Hold the folder for one run; `force` starts over in a used one, `resume` continues."""
-        existed = self.path.exists()
-        self._make()
-        try:
-            with locked(self.path / LOCK, self.path):
-                if force:
-                    self._clear()
-                self._refuse_overwriting(resume)
-                yield
-        finally:
-            if not existed:
-                with suppress(OSError):  # not empty: then there is something to keep
-                    self.path.rmdir()
-
-    def _make(self) -> None:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            (self.path / LOCK).touch()
-        except OSError as error:
-            raise InputError(
-                f"cannot write to {self.path} ({error.strerror}); choose another --out"
-            ) from error
+        with held(self.path):
+            if force:
+                self._clear()
+            self._refuse_overwriting(resume)
+            yield
 
     def _refuse_overwriting(self, resume: bool) -> None:
         if self.is_finished:

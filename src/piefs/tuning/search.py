@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from piefs.errors import InputError
 from piefs.io import atomic
 from piefs.io.checkpoints import data_digest
 from piefs.io.documents import read_json, reading
+from piefs.io.locks import held
 from piefs.jobs import Workers, open_workers
 from piefs.tuning.candidates import Keywords, candidate
 from piefs.tuning.trials import Problem, check_record, run_trial
@@ -152,7 +154,11 @@ class Search:
         self.records: dict[tuple[int, int], dict[str, Any]] = {}
 
     def run(self, n_trials: int | None) -> Tuned:
-        """The defaults with all steps, then the rounds."""
+        """The defaults with all steps, then the rounds; no other search writes to the folder."""
+        with nullcontext() if self.out is None else held(self.out):
+            return self._run(n_trials)
+
+    def _run(self, n_trials: int | None) -> Tuned:
         self._open()
         last = len(SHARES) - 1
         self._do([0], last, "the defaults", always=True)  # whatever the time

@@ -42,6 +42,14 @@ def float64() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="module")
+def undrawn() -> Iterator[None]:
+    """No figures for the runs of a module: they take most of a short run, and test_runs.py's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("piefs.runs.fit.draw", lambda *_: None)
+        yield
+
+
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(0)

@@ -44,7 +44,7 @@ def learned(devices, n_steps):
     model = PIEFSClassifier(
         2,
         hidden=(6,),
-        steps_per_component=40,
+        steps_per_component=10,
         batch_size=64,
         dtype="float64",
         early_stopping=False,
@@ -71,7 +71,7 @@ def main():
     if int(n_processes) > 1:
         processes.join(address, int(n_processes), int(process))
     # Messages between processes take most of the time: these take few steps, and devices many.
-    found = learned(devices_of("all"), (60,) if int(n_processes) > 1 else (60, 250))
+    found = learned(devices_of("all"), (12,) if int(n_processes) > 1 else (12, 250))
     if processes.is_first():
         np.savez(out, **found)
     processes.leave()

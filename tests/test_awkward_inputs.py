@@ -15,7 +15,7 @@ from piefs.errors import InputError
 from piefs.io.column_encoding import MAX_CATEGORIES
 from toys import SMALL
 
-pytestmark = pytest.mark.filterwarnings("ignore::piefs.errors.TrainingWarning")
+pytestmark = pytest.mark.usefixtures("undrawn")
 TINY = SMALL | {"n_components": 2, "steps_per_component": 20, "batch_size": 30, "hidden": (8,)}
 N = 60
 

@@ -13,6 +13,8 @@ import pytest
 
 from commands import COMMAND, piefs, piefs_process
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SMALL = ["-k", "2", "--steps", "20", "--batch-size", "64", "--no-report"]
 
 
@@ -67,10 +69,10 @@ def test_help_lists_the_commands_without_loading_the_engine():
 
 def test_json_output_is_the_metrics_file_and_nothing_else(tmp_path):
     done = piefs_process(
-        *("fit", "circles", *SMALL, "--metric", "trotter", "--out", tmp_path, "--json")
+        *("fit", "circles", *SMALL, "--metric", "diag", "--no-report", "--out", tmp_path, "--json")
     )
     assert json.loads(done.stdout) == json.loads((tmp_path / "metrics.json").read_text())
-    assert json.loads(done.stdout)["config"]["metric"] == "trotter"
+    assert json.loads(done.stdout)["config"]["metric"] == "diag"
 
 
 def test_settings_come_from_a_file_and_options_win(tmp_path):

@@ -1,18 +1,15 @@
 """`piefs eigen`: a table, a folder, JSON, and one line where something is wrong."""
 
 import json
-import subprocess
-import sys
+from functools import partial
 
 import numpy as np
 import pytest
 
+import commands
 from piefs.operators import PROBLEMS, EigenSolution
 
-
-def piefs(*arguments, cwd):
-    call = [sys.executable, "-c", "from piefs.cli import main; main()", "eigen", *arguments]
-    return subprocess.run(call, cwd=cwd, capture_output=True, text=True, check=False)
+piefs = partial(commands.piefs, "eigen")
 
 
 @pytest.fixture(scope="module")

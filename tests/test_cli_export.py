@@ -14,6 +14,8 @@ import pytest
 from commands import piefs
 from piefs.io.files import read_table
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 N_NEW = 40
 
 

@@ -9,6 +9,8 @@ from pyarrow import parquet
 
 from commands import piefs
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = ("--steps", "30", "-k", "2", "--no-report", "--quiet")
 
 

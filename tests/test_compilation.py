@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from unittest import mock
 
 import jax
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from piefs import EigenProblem, EigenSolver, PIEFSTransformer, compilation
 from piefs.baselines import NeuralEF
+from piefs.compilation import drop_compiled_if_many
 from piefs.operators import Box
 
 PROGRAM = """
@@ -57,19 +59,7 @@ def test_otherwise_programs_go_to_the_users_cache(tmp_path):
     assert any(folder.iterdir())
 
 
-FITS = {
-    "maps": lambda: PIEFSTransformer(1, hidden=(2,), steps_per_component=1).fit(np.eye(4)),
-    "an operator": lambda: EigenSolver(2, n_maps=2, hidden=(2,), n_steps=0, n_points=64).solve(
-        EigenProblem(Box([0.0], [1.0]))
-    ),
-    "a peer": lambda: NeuralEF(1, hidden=(2,), steps=1).fit(np.eye(4)),
-}
-
-
-@pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
-def test_programs_are_dropped_before_a_process_has_too_many_mappings_and_no_sooner(
-    fit, monkeypatch
-):
+def test_programs_are_dropped_where_a_process_has_too_many_mappings_and_no_sooner(monkeypatch):
     traced = []
     program = jax.jit(lambda x: traced.append(x) or x)
     now = compilation.mappings()
@@ -77,6 +67,27 @@ def test_programs_are_dropped_before_a_process_has_too_many_mappings_and_no_soon
     for allowed, n_traced in ((100 * now, 1), (now, 2)):
         program(1.0)
         monkeypatch.setattr(compilation, "mappings_allowed", lambda allowed=allowed: allowed)
-        fit()
+        drop_compiled_if_many()
         program(1.0)
         assert len(traced) == n_traced
+
+
+class LookedError(Exception):
+    """Whether there are too many programs was looked at."""
+
+
+@pytest.mark.parametrize(
+    ("module", "fit"),
+    [
+        ("train", lambda: PIEFSTransformer(1).fit(np.eye(4))),
+        ("operators.solver", lambda: EigenSolver(2).solve(EigenProblem(Box([0.0], [1.0])))),
+        ("baselines.neuralef", lambda: NeuralEF(1).fit(np.eye(4))),
+    ],
+)
+def test_whatever_is_fitted_looks_first_whether_there_are_too_many_programs(
+    module, fit, monkeypatch
+):
+    looked = mock.Mock(side_effect=LookedError)
+    monkeypatch.setattr(f"piefs.{module}.drop_compiled_if_many", looked)
+    with pytest.raises(LookedError):
+        fit()

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.datasets import load_diabetes
 
 import toys
 from commands import piefs
@@ -252,7 +252,6 @@ def test_healthy_runs_raise_no_alarm(moons):
         (PIEFSClassifier, short, moons),
         (PIEFSClassifier, paper, moons),
         (PIEFSTransformer, short, moons[:1]),
-        (PIEFSClassifier, short, load_breast_cancer(return_X_y=True)),
         (PIEFSRegressor, short, load_diabetes(return_X_y=True)),
     ):
         assert warned(estimator(**small, **keywords), *data) == []

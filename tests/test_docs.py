@@ -17,6 +17,8 @@ from commands import piefs
 from pages import ROOT, blocks, commands, run_python, train_briefly
 from piefs import datasets, errors, operators, plot, relevance
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))

@@ -11,7 +11,7 @@ SMALL = {
     "n_components": 2,
     "preset": "fast",
     "steps_per_component": 200,
-    "hidden": (16, 16),
+    "hidden": (4,),
     "dtype": "float64",
     "random_state": 0,
 }

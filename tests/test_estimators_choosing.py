@@ -12,6 +12,8 @@ from piefs.callbacks import Checkpoint
 from piefs.errors import InputError
 from piefs.estimators.choosing import Stalling, fewest_maps, most_maps
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SMALL = {
     "n_components": "auto",
     "steps_per_component": 300,

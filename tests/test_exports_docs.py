@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pandas as pd
+import pytest
 
 from commands import piefs
 from pages import ROOT, commands, run_python, train_briefly
@@ -14,6 +15,8 @@ PAGE = ROOT / "docs" / "exports.md"
 sys.path.insert(0, str(ROOT))
 
 from benchmarks.exports import CLOSE, OPEN, table  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def test_the_code_of_the_page_runs_and_its_parts_agree(tmp_path, monkeypatch):

@@ -13,6 +13,8 @@ from pages import train_briefly
 from piefs.paper.records import Records
 from piefs.paper.text import headline
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 

@@ -8,6 +8,8 @@ import pytest
 from commands import piefs
 from pages import ROOT, commands, run_python, train_briefly
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def test_the_page_on_watching(tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")

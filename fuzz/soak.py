@@ -15,8 +15,8 @@ from pathlib import Path
 
 from fuzz.victim import whole_run
 from piefs.io import atomic
+from piefs.io.locks import LOCK
 from piefs.io.models import library_versions
-from piefs.runs.folder import LOCK
 
 RESULT = Path(__file__).parent / "results" / "soak.json"
 POLL_SECONDS = 0.02

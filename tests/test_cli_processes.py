@@ -10,7 +10,7 @@ import pytest
 import piefs as library
 from commands import COMMAND, free_port, piefs
 
-RUN = ["fit", "two-moons", "--preset", "paper", "-k", "2", "--steps", "200", "--no-report"]
+RUN = ["fit", "two-moons", "--preset", "paper", "-k", "2", "--steps", "100", "--no-report"]
 RUN += ["--batch-size", "64"]
 
 

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint docs bench fuzz soak clean
+.PHONY: install demo test lint docs bench fuzz soak coverage mutants clean
 
 install: .venv/.installed
 
@@ -10,7 +10,7 @@ install: .venv/.installed
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "piefs needs Python 3.11 or newer; call make with PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[test]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[test]'
 	touch $@
 
 demo: install
@@ -54,6 +54,17 @@ fuzz: install
 soak: install
 	$(BIN)/python -m fuzz.soak
 	$(BIN)/python -m fuzz.page
+
+# Lines and branches that the tests run, those of commands included; twice as long as make test.
+coverage: install
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=json:.coverage.json
+	$(BIN)/python -m fuzz.covered .coverage.json
+
+# Small changes to the maths, one at a time, to see whether a test notices; some hours for all.
+mutants: install
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[mutants]'
+	$(BIN)/python -m mutants $(ONLY)
+	$(BIN)/python -m mutants.score
 
 clean:
 	rm -rf .venv .venv-bench build dist runs src/*.egg-info docs/_build docs/gallery

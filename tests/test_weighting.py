@@ -1,3 +1,5 @@
+import copy
+import dataclasses
 import math
 
 import jax.numpy as jnp
@@ -6,7 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from piefs.weighting import DAMPENINGS, WEIGHTINGS, Dampened, LossWeights, Static, make_weighting
+from piefs.weighting import (
+    DAMPENINGS,
+    WEIGHTINGS,
+    Dampened,
+    LossWeights,
+    Scaled,
+    Static,
+    make_weighting,
+)
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -111,3 +121,23 @@ def test_unknown_weighting_is_refused_with_the_choices_named():
     with pytest.raises(ValueError, match="unknown weighting 'fancy'") as error:
         make_weighting("fancy")
     assert all(name in str(error.value) for name in WEIGHTINGS)
+    assert all(callable(make_weighting(name)) for name in WEIGHTINGS)
+
+
+@given(
+    g=LOSSES,
+    class_loss=LOSSES,
+    scales=st.tuples(st.floats(0, 3), st.floats(0, 3), st.floats(0, 3)),
+)
+def test_scaled_weights_are_those_of_the_base_times_constants(g, class_loss, scales):
+    base = Dampened("rational")
+    expected = [s * w for s, w in zip(scales, weights(base, g, class_loss), strict=True)]
+    assert weights(Scaled(base, *scales), g, class_loss) == pytest.approx(expected)
+    assert weights(Scaled(base), g, class_loss) == weights(base, g, class_loss)
+
+
+@pytest.mark.parametrize("weighting", [Dampened(), Static(), Scaled(Static())])
+def test_weightings_are_values_that_can_be_compared_and_not_changed(weighting):
+    assert hash(weighting) == hash(copy.deepcopy(weighting))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        weighting.t_orth = 2.0

@@ -1,5 +1,6 @@
 """Fixtures shared by the tests of all modules."""
 
+import gc
 import os
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -12,9 +13,10 @@ from typing import Any
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "xla")
 )
+gc.set_threshold(100_000, 20, 50)  # tracing makes many objects, and few of them are garbage
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.02")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 if version("jaxlib").startswith("0.10."):  # flags of XLA come and go, and an unknown one is fatal
     os.environ.setdefault(
         "XLA_FLAGS",

@@ -168,3 +168,9 @@ def test_written_out_gradient_costs_one_more_product_for_each_inner_layer(make_m
     factored = equations(lambda x: phi.value_and_gradient(x), jnp.ones((7, 3)))
     products = [e for e in factored if e.primitive.name == "dot_general"]
     assert len(products) == 4 + 2
+
+
+def test_a_fresh_map_is_the_papers_unless_told_otherwise():
+    net = init_map(jax.random.key(0), 2).net
+    assert net.activation == "relu"
+    assert [w.shape for w in net.weights] == [(2, 64), (64, 64), (64, 64), (64, 1)]

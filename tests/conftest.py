@@ -13,7 +13,6 @@ from typing import Any
 os.environ.setdefault(
     "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "xla")
 )
-gc.set_threshold(100_000, 20, 50)  # tracing makes many objects, and few of them are garbage
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
@@ -33,6 +32,7 @@ from sklearn.datasets import make_moons
 
 from piefs.networks import MLP
 
+gc.set_threshold(100_000, 20, 50)  # tracing makes many objects, and few of them are garbage
 settings.register_profile("piefs", max_examples=20, deadline=None, derandomize=True, database=None)
 settings.load_profile("piefs")
 

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from mutants.score import scores
+
 from piefs.io import atomic
 
 ROOT = Path(__file__).parent.parent
@@ -28,8 +30,8 @@ NAMES = {
 
 
 def tables() -> list[str]:
-    """What was counted, as Markdown: spoiled files, then killed runs."""
-    return [_spoiled(_result("fuzz")), _killed(_result("soak"))]
+    """What was counted, as Markdown: spoiled files, killed runs, changes to the source."""
+    return [_spoiled(_result("fuzz")), _killed(_result("soak")), _changed()]
 
 
 def _result(name: str) -> dict[str, Any]:
@@ -59,6 +61,18 @@ def _killed(found: dict[str, Any]) -> str:
     }
     lines = ["| | count |", "| --- | ---: |"]
     return "\n".join(lines + [f"| {name} | {count:,} |" for name, count in rows.items()])
+
+
+def _changed() -> str:
+    lines = [
+        "| module | changes | tried | make no difference | noticed | score |",
+        "| --- | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for module, score in scores().items():
+        counts = [score.changes, score.tried, score.equivalent, score.noticed]
+        shown = [f"{count:,}" for count in counts] + [f"{score.share:.1%}"]
+        lines.append(f"| `{module}` | {' | '.join(shown)} |")
+    return "\n".join(lines)
 
 
 def main() -> None:

@@ -130,7 +130,7 @@ def test_unknown_weighting_is_refused_with_the_choices_named():
     scales=st.tuples(st.floats(0, 3), st.floats(0, 3), st.floats(0, 3)),
 )
 def test_scaled_weights_are_those_of_the_base_times_constants(g, class_loss, scales):
-    base = Dampened("rational")
+    base = Dampened("rational", normalize=True)
     expected = [s * w for s, w in zip(scales, weights(base, g, class_loss), strict=True)]
     assert weights(Scaled(base, *scales), g, class_loss) == pytest.approx(expected)
     assert weights(Scaled(base), g, class_loss) == weights(base, g, class_loss)

@@ -121,7 +121,7 @@ def draw(records: Records) -> None:
         left.axvline(turn, color="0.9", lw=0.8, zorder=0)
     left.set(xlabel="step (a new map at each line)", ylabel="weight of a loss", ylim=(8e-3, 2))
     left.set(title="MNIST")
-    left.legend(loc="lower left", fontsize=8)
+    left.legend(loc="lower center", fontsize=8)
     for metrics, rows in strict:
         right.plot(
             [STRICT_BATCH * row["step"] for row in rows],

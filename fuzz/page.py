@@ -1,4 +1,4 @@
-"""`python -m fuzz.page`: the figures on docs/trust.md, from the JSON files in `fuzz/results`."""
+"""`python -m fuzz.page`: figures on docs/trust.md from `fuzz/results` and `mutants/results`."""
 
 from __future__ import annotations
 

@@ -5,8 +5,9 @@ on disk, it is loaded in a fraction of that. The command line keeps its programs
 cache; in a script or a notebook, call `keep_compiled()` before the first fit.
 
 On a CPU each program takes some mappings of memory. Linux allows a process 65,530 of them unless
-told otherwise, and one that asks for more dies of it: some 150 fits to tables of different widths
-would do. So where they take half of what is allowed, programs are dropped before the next fit.
+told otherwise, and one that asks for more dies of it: fits to some 150 tables of different widths
+would do (`experiments/mappings.py`). So where half of them are taken, programs are dropped before
+the next fit.
 """
 
 import os
@@ -20,7 +21,8 @@ OPTIONS = {
     "jax_persistent_cache_min_entry_size_bytes": 0,
 }
 
-ROOM = 0.5
+MOST_TAKEN = 0.5
+"""The share of a process's mappings that may be taken when a fit begins."""
 
 
 def keep_compiled(folder: str | Path | None = None) -> Path:
@@ -42,7 +44,7 @@ def keep_compiled(folder: str | Path | None = None) -> Path:
 
 def drop_compiled_if_many() -> None:
     """Drop the programs of this process where they leave too few mappings of memory for more."""
-    if mappings() > ROOM * mappings_allowed():
+    if mappings() > MOST_TAKEN * mappings_allowed():
         import jax
 
         jax.clear_caches()

@@ -179,6 +179,14 @@ def test_what_a_map_adds_to_the_gram_error_is_estimated_without_bias(population,
         assert mean == pytest.approx(truth, rel=1e-10)
 
 
+def test_weights_of_either_half_count_as_rows_that_are_repeated(rng):
+    phi, times = rng.normal(size=(6, 3)), np.array([1, 2, 3, 2, 1, 3])
+    weight, repeated = jnp.asarray(times, float), phi.repeat(times, axis=0)  # halves of six rows
+    for error in (losses.split_gram_error, lambda phi, w: losses.split_row_error(phi, w, 2)):
+        of_repeated = error(jnp.asarray(repeated), jnp.ones(12))
+        assert error(jnp.asarray(phi), weight) == pytest.approx(float(of_repeated), rel=1e-10)
+
+
 @pytest.mark.parametrize("n_components", [1, 3])
 def test_unbiased_gram_error_equals_the_average_over_pairs_of_different_samples(n_components, rng):
     phi = rng.normal(size=(N, n_components))

@@ -23,6 +23,7 @@ def test_the_page_on_watching(tmp_path, monkeypatch, capsys):
 
 
 def test_the_page_on_choosing(tmp_path, monkeypatch):
+    train_briefly(monkeypatch, 60)
     monkeypatch.chdir(tmp_path)
     names = run_python(ROOT / "docs/choosing.md")
     assert names["model"].score(names["X"], names["y"]) > 0.6

@@ -17,7 +17,7 @@ from pathlib import Path
 FOLDER_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 OPTIONS = {
     # JAX by default keeps only what took more than a second to compile.
-    "jax_persistent_cache_min_compile_time_secs": 0.1,
+    "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": 0,
 }
 

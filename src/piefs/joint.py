@@ -11,9 +11,11 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
+from piefs.arrays import numpy_for
 from piefs.batches import Batch
 from piefs.energies import training_energy
 from piefs.gradients import FactoredField
@@ -115,12 +117,12 @@ def init_prefix_readouts(n_outputs: int, n_components: int, dtype: Any, *, neste
     """A stack of readouts of zeros: one for each prefix of the maps, or only that of all maps."""
     n_prefixes = n_components if nested else 1
     one = init_readout(n_outputs, n_components, dtype)
-    return jax.tree.map(lambda a: jnp.broadcast_to(a, (n_prefixes, *a.shape)).copy(), one)
+    return jax.tree.map(lambda a: np.broadcast_to(a, (n_prefixes, *a.shape)).copy(), one)
 
 
 def all_maps_readout(readouts: Readout) -> Readout:
     """The readout of all maps, the last of the stack."""
-    return jax.tree.map(lambda a: a[-1], readouts)
+    return jax.tree.map(lambda a: numpy_for(a).asarray(a)[-1], readouts)
 
 
 def within_prefixes(readouts: Readout) -> Readout:

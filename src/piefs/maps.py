@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from piefs.arrays import numpy_for
 from piefs.gradients import FactoredField
 from piefs.networks import ACTIVATIONS, MLP, init_mlp, weight_gradient
 
@@ -104,11 +105,12 @@ def init_map(
 
 def stack(maps: Sequence[ScalarMap]) -> ScalarMap:
     """K maps of one shape as a single pytree with a leading axis K."""
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *maps)
+    return jax.tree.map(lambda *leaves: numpy_for(*leaves).stack(leaves), *maps)
 
 
 def unstack(maps: ScalarMap) -> list[ScalarMap]:
     """The inverse of `stack`."""
+    maps = jax.tree.map(lambda a: numpy_for(a).asarray(a), maps)
     return [jax.tree.map(lambda a, k=k: a[k], maps) for k in range(n_maps(maps))]
 
 

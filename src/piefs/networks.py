@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
+from piefs.arrays import signed_uniform, split_key
 from piefs.gradients import Parts, deal
 
 
@@ -142,17 +143,13 @@ def init_mlp(
     as the constant 0.
     """
     dtype = dtype or float
-    keys = jax.random.split(key, 2 * (len(sizes) - 1))
+    keys = split_key(key, 2 * (len(sizes) - 1))
     weights, biases = [], []
     for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         is_output = layer == len(sizes) - 2
         variance = 2.0 if activation == "relu" and not is_output else 1.0
         scale = output_scale if is_output else 1.0
         w_bound, b_bound = scale * (3 * variance / fan_in) ** 0.5, scale * fan_in**-0.5
-        weights.append(w_bound * _signed_uniform(keys[2 * layer], (fan_in, fan_out), dtype))
-        biases.append(b_bound * _signed_uniform(keys[2 * layer + 1], (fan_out,), dtype))
+        weights.append(signed_uniform(keys[2 * layer], (fan_in, fan_out), dtype, w_bound))
+        biases.append(signed_uniform(keys[2 * layer + 1], (fan_out,), dtype, b_bound))
     return MLP(tuple(weights), tuple(biases), activation)
-
-
-def _signed_uniform(key: Array, shape: tuple[int, ...], dtype: Any) -> Array:
-    return jax.random.uniform(key, shape, dtype, -1.0, 1.0)

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from jax import Array
 from jax.typing import ArrayLike
@@ -24,7 +25,9 @@ class Optimizer:
 
     def init(self, params: Any) -> optax.OptState:
         """Fresh state for these parameters."""
-        return DIRECTIONS[self.direction].init(params)
+        begun = jax.eval_shape(DIRECTIONS[self.direction].init, params)
+        zeros = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), begun)  # both begin at zero
+        return jax.device_put(zeros)
 
     def rate(self, peak: Any, step: Any, total_steps: Any) -> Any:
         """The learning rate of a step, counted from 0."""

@@ -14,6 +14,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from piefs.arrays import split_key
 from piefs.batches import some_rows
 from piefs.maps import ScalarMap, coordinates, init_map, stack, unstack
 
@@ -54,6 +55,6 @@ def graph_laplacian_maps(
     n_steps: int = N_STEPS,
 ) -> list[ScalarMap]:
     """One map for each column of `targets` (the eigenmaps at x), distilled from a random start."""
-    keys = jax.random.split(jax.random.key(seed), targets.shape[1])
+    keys = split_key(jax.random.key(seed), targets.shape[1])
     fresh = stack([init_map(key, x.shape[1], hidden, activation, x.dtype) for key in keys])
     return unstack(distill(fresh, jnp.asarray(x), jnp.asarray(targets, x.dtype), n_steps))

@@ -110,8 +110,9 @@ def initial_state(
     if config.schedule != "sequential":
         nested = config.schedule == "nested"
         stacked = init_prefix_readouts(n_outputs, config.n_components, dtype, nested=nested)
-        readout = jax.tree.map(lambda a, b: a + b, stacked, readout)
-    params = Trainable(initial_maps(config, 0, samples, warm_start), metric, readout)
+        readout = jax.tree.map(np.add, stacked, readout)
+    maps = initial_maps(config, 0, samples, warm_start)
+    params = jax.device_put(Trainable(maps, metric, readout))
     return TrainState(0, 0, params, config.optimizer.init(params))
 
 
@@ -167,7 +168,7 @@ def with_turn_over(
     maps = [phi] if config.schedule == "sequential" else unstack(phi)
     if k < config.n_components:
         fresh = initial_maps(config, k, samples, warm_start)
-        params = Trainable(fresh, metric, state.params.readout)
+        params = jax.device_put(Trainable(fresh, metric, state.params.readout))
     log_scales = (log_scale_range(metric, samples),) * len(maps)
     return replace(
         state,

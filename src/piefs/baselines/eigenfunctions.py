@@ -22,9 +22,11 @@ import optax
 from jax import Array
 from jax.typing import ArrayLike
 
+from piefs.arrays import split_key
 from piefs.baselines.kernels import Kernel
 from piefs.batches import Samples, chunk_length, chunks, prefetched
-from piefs.maps import ScalarMap, coordinates, init_map
+from piefs.maps import ScalarMap, coordinates, init_map, stack
+from piefs.optimizers import Optimizer
 
 AVERAGING = 0.01
 
@@ -125,11 +127,10 @@ def ascend(
     return jax.lax.fori_loop(0, n_steps, step, state)
 
 
-@partial(jax.jit, static_argnums=(1, 2, 3))
-def fresh_maps(seed: ArrayLike, n_maps: int, n_features: int, hidden: tuple[int, ...]) -> ScalarMap:
-    """A stack of random networks in single precision, in one compilation for every seed."""
-    keys = jax.random.split(jax.random.key(seed), n_maps)
-    return jax.vmap(lambda key: init_map(key, n_features, hidden, dtype=jnp.float32))(keys)
+def fresh_maps(seed: int, n_maps: int, n_features: int, hidden: Sequence[int]) -> ScalarMap:
+    """A stack of random networks in single precision."""
+    keys = split_key(jax.random.key(seed), n_maps)
+    return stack([init_map(key, n_features, hidden, dtype=jnp.float32) for key in keys])
 
 
 def learn_eigenfunctions(
@@ -148,10 +149,10 @@ def learn_eigenfunctions(
     mean = x.mean(axis=0, dtype=np.float64).astype(x.dtype)
     deviation = np.sqrt(np.mean((x - mean) ** 2, dtype=np.float64)) or 1.0
     center, scale = jnp.asarray(mean), jnp.asarray(deviation, x.dtype)
-    maps = fresh_maps(seed, n_components, d, tuple(hidden))
+    maps = fresh_maps(seed, n_components, d, hidden)
     # Two buffers: a donated one may not be given twice.
     averages = (jnp.zeros(n_components, x.dtype) for _ in range(2))
-    state = Training(maps, _adam.init(maps), *averages)
+    state = Training(maps, Optimizer().init(maps), *averages)
     feed = chunks(
         Samples(x),
         np.zeros((n, 0), x.dtype),

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jax import Array
 
+from piefs.arrays import split_key
 from piefs.errors import InputError
 from piefs.metrics.agop import init_closed_form
 from piefs.metrics.base import Metric, Off
@@ -56,7 +56,7 @@ def init_metric(
     def network(key: Array, n_out: int) -> MLP:
         return init_mlp(key, (n_features, *hidden, n_out), "relu", dtype, output_scale=0.0)
 
-    scale_key, angle_key = jax.random.split(key)
+    scale_key, angle_key = split_key(key, 2)
     if scope in ("global", "global-scales"):
         scales: Metric = SharedDiag(jnp.zeros(n_features, dtype), constraint, bound)
     else:

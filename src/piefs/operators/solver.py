@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from piefs.arrays import split_key
 from piefs.compilation import drop_compiled_if_many
 from piefs.errors import InputError
 from piefs.maps import ScalarMap, init_map, stack
@@ -156,7 +157,7 @@ class EigenSolver:
         return TRAINING[self.training](problem, maps, draw, budget, watch)
 
     def _fresh(self, problem: EigenProblem) -> ScalarMap:
-        keys = jax.random.split(jax.random.key(self.random_state), self._n_maps)
+        keys = split_key(jax.random.key(self.random_state), self._n_maps)
         n_inputs = problem.inputs(jnp.asarray(problem.domain.sobol(0)(1).x)).shape[1]
         steepest = max(1.0, 0.5 * self.n_eigenpairs ** (1 / problem.dimension))
         gains = np.geomspace(1, steepest, self._n_maps)

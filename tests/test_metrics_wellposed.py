@@ -72,6 +72,47 @@ def test_local_and_shared_scales_obey_the_same_constraint(constraint, rng):
     np.testing.assert_allclose(applied.dense(), np.exp(shared) * np.asarray(v.dense()), rtol=1e-12)
 
 
+@pytest.mark.parametrize("scope", SCOPES)
+@pytest.mark.parametrize("name", ["diag", "cayley", "agop"])
+def test_every_metric_begins_as_the_identity_in_the_precision_asked_for(name, scope, rng):
+    if name != "cayley" and scope not in (SCOPES[: 1 + (name == "diag")]):
+        with pytest.raises(InputError, match="no meaning"):
+            check_options(name, scope)
+        return
+    d = 70  # agop tells fewer directions apart
+    metric = init_metric(name, jax.random.key(0), d, (4,), jnp.float32, scope=scope)
+    leaves = jax.tree.leaves(metric)
+    assert leaves
+    assert all(isinstance(leaf, jax.Array) and leaf.dtype == jnp.float32 for leaf in leaves)
+    assert all(leaf.size <= 70 * 64 for leaf in leaves)
+    v = field(rng, 3, d)
+    applied = metric.apply(jnp.asarray(rng.normal(size=(3, d))), v)
+    np.testing.assert_allclose(applied.dense(), v.dense(), rtol=1e-5, atol=1e-6)
+
+
+def test_a_depth_is_refused_where_it_means_nothing():
+    with pytest.raises(InputError, match="depth has no meaning"):
+        init_metric("diag", jax.random.key(0), 3, depth=2)
+
+
+@pytest.mark.parametrize("constraint", ["volume", "trace"])
+def test_directions_that_are_not_told_apart_share_their_scale(constraint, rng):
+    d, r = 6, 2
+    begun = ClosedForm(jnp.eye(d, r), jnp.zeros(r), jnp.ones(()), constraint, 3.0)
+    rotation = special_ortho_group.rvs(d, random_state=0)
+    values = np.array([9.0, 4.0, 0.3, 0.2, 0.2, 0.1])
+    metric = begun.refreshed(rotation @ np.diag(values) @ rotation.T)
+    expected = best_log_scales(values.copy(), r, constraint, 3.0)
+    matrix = rotation @ np.diag(np.exp(expected)) @ rotation.T
+    v = field(rng, 4, d)
+    applied = metric.apply(jnp.zeros((4, d)), v).dense()
+    np.testing.assert_allclose(applied, np.asarray(v.dense()) @ matrix, rtol=1e-8, atol=1e-10)
+    found = metric.log_scales(jnp.zeros((1, d)))[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
+    single = jax.tree.map(lambda a: a.astype(jnp.float32), begun).refreshed(np.eye(d))
+    assert {leaf.dtype for leaf in jax.tree.leaves(single)} == {jnp.dtype("float32")}
+
+
 # --- optima: each is derived in docs/metrics.md ------------------------------------------------
 
 

@@ -41,8 +41,29 @@ def matrices():
 def test_every_member_is_orthogonal_of_determinant_one(family, d, rng, matrices):
     outputs = rng.normal(size=(4, family.n_parameters(d))) * np.array([[0.1], [1], [5], [100]])
     for matrix in matrices(family, d, outputs):
-        np.testing.assert_allclose(matrix.T @ matrix, np.eye(d), atol=1e-10)
-        assert np.linalg.det(matrix) == pytest.approx(1, abs=1e-10)
+        np.testing.assert_allclose(matrix.T @ matrix, np.eye(d), atol=1e-12)
+        assert np.linalg.det(matrix) == pytest.approx(1, abs=1e-12)
+
+
+def test_single_precision_stays_single_and_a_family_holds_no_numbers(family, rng):
+    shapes = ((2, family.n_parameters(5)), (2, 5))
+    parameters, v = (jnp.asarray(rng.normal(size=shape), jnp.float32) for shape in shapes)
+    rotated = jax.eval_shape(lambda p, v: rotate(family, *family.squash((p,)), v), parameters, v)
+    assert rotated.dtype == jnp.float32
+    assert jax.tree.leaves(family) == []
+
+
+@pytest.mark.parametrize(("d", "n"), [(2, 1), (5, 4), (5, 7)])
+def test_anchors_are_unit_vectors_and_orthogonal_as_far_as_there_is_room(d, n):
+    found = anchors(d, n)
+    apart = found[: d - 1]
+    np.testing.assert_allclose(apart @ apart.T, np.eye(len(apart)), atol=1e-12)
+    np.testing.assert_allclose(found[d - 1 :], found[: max(0, n - d + 1)], atol=1e-12)
+
+
+@pytest.mark.parametrize(("d", "depth", "rank"), [(1, 4, 1), (4, 4, 2), (9, 4, 4), (9, 3, 3)])
+def test_the_rank_is_as_asked_for_and_at_most_half_the_features(d, depth, rank):
+    assert make_rotation("cayley", depth).n_parameters(d) == 2 * rank * d
 
 
 def test_family_begins_at_the_identity_and_can_leave_it(family, rng, matrices):

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint docs bench fuzz soak mutants clean
+.PHONY: install demo test lint docs bench fuzz soak coverage mutants clean
 
 install: .venv/.installed
 
@@ -53,6 +53,12 @@ fuzz: install
 # A hundred kills at random moments, about ten minutes.
 soak: install
 	$(BIN)/python -m fuzz.soak
+	$(BIN)/python -m fuzz.page
+
+# Lines and branches that the tests run, those of commands included; half as long again as make test.
+coverage: install
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=json:.coverage.json
+	$(BIN)/python -m fuzz.covered .coverage.json
 	$(BIN)/python -m fuzz.page
 
 # Small changes to the maths, one at a time, to see whether a test notices; some hours for all.

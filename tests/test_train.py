@@ -337,6 +337,20 @@ def test_patience_without_validation_rows_is_refused(samples):
         train(samples, replace(CONFIG, patience=1), n_outputs=2)
 
 
+@pytest.mark.parametrize(("asks", "n_steps"), [((0, 10), 10), ((1, 0), 25)])
+def test_a_callback_that_returns_true_ends_the_run_with_the_maps_there_are(samples, asks, n_steps):
+    seen = []
+
+    def ask(state):
+        seen.append((state.k, state.step))
+        return seen[-1] == asks
+
+    final = train(samples, CONFIG, n_outputs=2, callbacks=[ask])
+    assert asks in seen
+    assert final.k == len(final.frozen) == n_maps(final.maps) == 1  # of three
+    assert final.steps == (n_steps,)
+
+
 def test_a_state_can_be_resumed_from_twice(samples):
     recorder = Recorder()
     train(samples, CONFIG, n_outputs=2, callbacks=[recorder])

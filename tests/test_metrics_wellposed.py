@@ -91,7 +91,7 @@ def test_every_metric_begins_as_the_identity_in_the_precision_asked_for(name, sc
 
 
 def test_a_depth_is_refused_where_it_means_nothing():
-    with pytest.raises(InputError, match='depth has no meaning.* it is for .*"cayley"'):
+    with pytest.raises(InputError, match=r'depth has no meaning.* it is for .*"cayley"'):
         init_metric("diag", jax.random.key(0), 3, depth=2)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mutants.score import scores
 
+from fuzz.covered import COUNTS
 from piefs.io import atomic
 
 ROOT = Path(__file__).parent.parent
@@ -30,8 +31,9 @@ NAMES = {
 
 
 def tables() -> list[str]:
-    """What was counted, as Markdown: spoiled files, killed runs, changes to the source."""
-    return [_spoiled(_result("fuzz")), _killed(_result("soak")), _changed()]
+    """What was counted, as Markdown: spoiled files, killed runs, changes, lines that ran."""
+    counted = [_spoiled(_result("fuzz")), _killed(_result("soak")), _changed()]
+    return [*counted, _covered(_result("coverage"))]
 
 
 def _result(name: str) -> dict[str, Any]:
@@ -72,6 +74,21 @@ def _changed() -> str:
         counts = [score.changes, score.tried, score.equivalent, score.noticed]
         shown = [f"{count:,}" for count in counts] + [f"{score.share:.1%}"]
         lines.append(f"| `{module}` | {' | '.join(shown)} |")
+    return "\n".join(lines)
+
+
+def _covered(found: dict[str, Any]) -> str:
+    lines = [
+        "| part | lines | run | branches | taken |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    counts = {name: [part[one] for one in COUNTS] for name, part in found["parts"].items()}
+    counts["**all**"] = [sum(column) for column in zip(*counts.values(), strict=True)]
+    for name, (n_lines, run, n_branches, taken) in counts.items():
+        shown = name if name.startswith("*") else f"`{name}`"
+        of_branches = f"{taken / n_branches:.1%}" if n_branches else "–"
+        cells = [shown, f"{n_lines:,}", f"{run / n_lines:.1%}", f"{n_branches:,}", of_branches]
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ from piefs.paper.figures import CAPTIONS, draw_all
 from piefs.paper.ledger import Claim, deviations, ledger
 from piefs.paper.records import Records
 from piefs.paper.tables import Entry, Table, tables
-from piefs.paper.text import markdown, number_of, summary_csv
+from piefs.paper.text import markdown, number_of, over_seeds, summary_csv
 from piefs.report.html import document, figure, heading, marked, png, table
 
 EXPLANATIONS: dict[str, str] = {
@@ -35,8 +35,8 @@ body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); max-width: 72re
        margin: 0 auto; padding: 1.5rem; }
 h1 { font-size: 1.9rem; margin-bottom: .2rem; } h2 { margin-top: 2.6rem; }
 h3 { margin: 1.8rem 0 .3rem; } p.note, figcaption { color: var(--soft); font-size: .92rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .9rem; }
-th, td { padding: .4rem .7rem; text-align: right; border-bottom: 1px solid var(--line); }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .86rem; }
+th, td { padding: .35rem .5rem; text-align: right; border-bottom: 1px solid var(--line); }
 th { background: var(--tint); font-weight: 600; } td { white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; } td.text { text-align: left;
 white-space: normal; } td small { display: block; color: var(--soft); }
@@ -113,11 +113,10 @@ def _cell(entry: Entry, digits: int) -> str:
     paper = "" if entry.paper is None else f"paper {number_of(entry.paper, digits)}"
     if entry.ours is None:
         return f"<td class=none>–<small>{paper}</small></td>"
-    ours = number_of((entry.ours.mean, entry.ours.std), digits)
     z = entry.z
     kind = "" if z is None else " class=near" if abs(z) <= 2 else " class=far"
-    apart = "" if z is None else f", {z:+.1f} s.e."
-    return f"<td{kind}>{ours} [{entry.ours.n_seeds}]<small>{paper}{apart}</small></td>"
+    apart = "" if z is None else f"<small>{z:+.1f} s.e.</small>"
+    return f"<td{kind}>{over_seeds(entry.ours, digits)}<small>{paper}</small>{apart}</td>"
 
 
 def _figure(name: str, path: Path) -> str:

@@ -16,9 +16,17 @@ def text_of(entry: Entry, digits: int = 2) -> str:
     """Ours, then the paper's in parentheses."""
     if entry.ours is None:
         return "–" if entry.paper is None else f"– ({number_of(entry.paper, digits)})"
-    ours = number_of((entry.ours.mean, entry.ours.std), digits)
-    seeds = f" [{entry.ours.n_seeds}]"
-    return ours + seeds + ("" if entry.paper is None else f" ({number_of(entry.paper, digits)})")
+    ours = over_seeds(entry.ours, digits)
+    return ours + ("" if entry.paper is None else f" ({number_of(entry.paper, digits)})")
+
+
+def over_seeds(found: Summary, digits: int = 2) -> str:
+    """Mean and standard deviation, which a single seed has not, and the number of seeds."""
+    return f"{number_of((found.mean, _deviation(found)), digits)} [{found.n_seeds}]"
+
+
+def _deviation(found: Summary) -> float | None:
+    return found.std if found.n_seeds > 1 else None
 
 
 def number_of(number: Number, digits: int = 2) -> str:
@@ -56,7 +64,7 @@ def headline(records: Iterable[Record]) -> str:
         if method not in PIEFS or variant != "paper" or key not in accuracy:
             continue
         ours = accuracy[key]
-        found = number_of((ours.mean, ours.std if ours.n_seeds > 1 else None))
+        found = number_of((ours.mean, _deviation(ours)))
         cells = (TITLES[dataset], method, mode, number_of(paper), found, str(ours.n_seeds))
         lines.append("| " + " | ".join(cells) + f" | {errors[key].mean:.2f} |")
     return "\n".join(lines) + "\n"

@@ -113,3 +113,39 @@ def test_files_of_other_columns_are_refused(mixed, tmp_path):
     parquet.write_table(pa.table({"b": [1.0]}), tmp_path / "1.parquet")
     with pytest.raises(InputError, match="other columns"):
         open_large(tmp_path)
+
+
+def test_yes_and_no_may_be_any_bytes(tmp_path):
+    """A file may hold other bytes than 0 and 1 for them, which numpy cannot look up."""
+    cells = np.arange(2 * N, dtype=np.uint8).reshape(N, 2)
+    cells[::2, 1] = 0
+    np.save(tmp_path / "x.npy", cells.view(bool))
+    own = load_large(tmp_path / "x.npy", target="x1")
+    assert own.dataset.class_names == ("False", "True")
+    assert np.bincount(own.dataset.train.y).min() > 0
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1"])
+def test_a_damaged_file_is_no_matter_of_its_size(tmp_path, content):
+    (tmp_path / "x.parquet").write_bytes(content)
+    for read in (lambda path: is_to_be_streamed(path, None), open_large):
+        with pytest.raises(InputError, match=r"x\.parquet is damaged"):
+            read(tmp_path / "x.parquet")
+
+
+def test_fewer_rows_than_a_footer_counts_are_damage(mixed, monkeypatch):
+    table = open_large(mixed / "parts")
+    batches = parquet.ParquetFile.iter_batches
+    monkeypatch.setattr(
+        parquet.ParquetFile, "iter_batches", lambda *a, **k: (b[1:] for b in batches(*a, **k))
+    )
+    with pytest.raises(InputError, match=r"0\.parquet is damaged .*99 rows instead of 100"):
+        table.column("price")
+
+
+def test_text_that_is_no_unicode_is_damage(tmp_path):
+    ends = pa.py_buffer(np.array([0, 1, 2], np.int32))
+    broken = pa.Array.from_buffers(pa.string(), 2, [None, ends, pa.py_buffer(b"\xff\xff")])
+    parquet.write_table(pa.table({"word": broken}), tmp_path / "x.parquet")
+    with pytest.raises(InputError, match=r"x\.parquet is damaged"):
+        list(open_large(tmp_path / "x.parquet").blocks())

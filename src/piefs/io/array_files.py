@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import math
 import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -13,14 +15,17 @@ import numpy as np
 from piefs.errors import InputError
 from piefs.io import atomic
 from piefs.io.bounds import require_few_columns, require_plausible
+from piefs.io.documents import decoding
 from piefs.io.tables import Table, distinct, listing
 
+NPY = b"\x93NUMPY"
 PIECE = 2**20
 LAST_CHARACTER = 0x10FFFF
 
 
 def read_npz(path: Path) -> Table:
-    arrays = _arrays(path, b"PK")
+    with _opened(path, b"PK") as stream:
+        arrays = load_arrays(stream, path)
     columns = [pair for name in arrays for pair in _split(name, arrays[name], path).items()]
     distinct([name for name, _ in columns], path)
     return Table(dict(columns), str(path))
@@ -28,7 +33,24 @@ def read_npz(path: Path) -> Table:
 
 def read_array(path: Path) -> np.ndarray:
     """The array of an `.npy` file, whatever its shape."""
-    return _arrays(path, b"\x93NUMPY")["x"]
+    with _opened(path, NPY) as stream:
+        return load_arrays(stream, path)["x"]
+
+
+def mapped(path: Path) -> np.ndarray:
+    """The matrix of an `.npy` file, mapped."""
+    with _opened(path, NPY) as stream:
+        shape, fortran_order, dtype = _header(stream, path, path.stat().st_size)
+        require_matrix(path, dtype, shape)
+        order = "F" if fortran_order else "C"
+        return np.memmap(path, dtype, "r", stream.tell(), shape, order)
+
+
+def require_matrix(path: Path, dtype: np.dtype, shape: Sequence[int]) -> None:
+    """Refuse an array that does not hold rows of numbers."""
+    if len(shape) != 2 or dtype.kind not in "biuf" or not math.prod(shape):
+        raise InputError(f"{path} holds {dtype}{list(shape)}; rows are a 2-D array of numbers")
+    require_few_columns(path, shape[1])
 
 
 def read_npy(path: Path) -> Table:
@@ -55,22 +77,14 @@ def _split(name: str, array: np.ndarray, path: Path) -> dict[str, np.ndarray]:
     return {f"{name}{j}": column for j, column in enumerate(array.T)}
 
 
-def _arrays(path: Path, magic: bytes) -> dict[str, np.ndarray]:
-    with path.open("rb") as stream:
+@contextmanager
+def _opened(path: Path, magic: bytes) -> Iterator[BinaryIO]:
+    """A file that begins as it should; what goes wrong inside is damage."""
+    with decoding(path), path.open("rb") as stream:
         if stream.read(len(magic)) != magic:
             raise InputError(f"{path} is not a {path.suffix} file, whatever its name says")
         stream.seek(0)
-        try:
-            return load_arrays(stream, path)
-        except InputError:
-            raise
-        except Exception as error:  # zip, zlib, header and memory errors: all mean the same
-            if "allow_pickle" in str(error):
-                raise InputError(
-                    f"{path} holds pickled objects, which are never opened; "
-                    "save plain arrays of numbers or text"
-                ) from error
-            raise InputError(f"{path} is damaged; write it anew") from error
+        yield stream
 
 
 def load_arrays(stream: BinaryIO, path: Path) -> dict[str, np.ndarray]:
@@ -81,19 +95,28 @@ def load_arrays(stream: BinaryIO, path: Path) -> dict[str, np.ndarray]:
     is_archive = stream.read(2) == b"PK"
     stream.seek(0)
     if not is_archive:
-        return {"x": _array(stream, path.stat().st_size)}
+        return {"x": _array(stream, path, path.stat().st_size)}
     with zipfile.ZipFile(stream) as archive:
         members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
         require_plausible(path, sum(member.file_size for member in members))
         found = {}
         for member in members:
             with archive.open(member) as content:
-                found[member.filename.removesuffix(".npy")] = _array(content, member.file_size)
+                name = member.filename.removesuffix(".npy")
+                found[name] = _array(content, path, member.file_size)
     return found
 
 
-def _array(stream: IO[bytes], n_bytes: int) -> np.ndarray:
-    """An array whose header claims as many bytes as there are, and no more."""
+def _array(stream: IO[bytes], path: Path, n_bytes: int) -> np.ndarray:
+    shape, fortran_order, dtype = _header(stream, path, n_bytes)
+    flat = np.frombuffer(_exactly(stream, math.prod(shape) * dtype.itemsize), dtype)
+    if dtype.kind == "U":
+        _require_unicode(flat)
+    return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
+
+
+def _header(stream: IO[bytes], path: Path, n_bytes: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Shape, order and type of an array that claims as many bytes as there are, and no more."""
     version = np.lib.format.read_magic(stream)
     read_header = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -103,14 +126,14 @@ def _array(stream: IO[bytes], n_bytes: int) -> np.ndarray:
         raise ValueError(f"unknown version {version}")
     shape, fortran_order, dtype = read_header(stream)
     if dtype.hasobject:
-        raise ValueError("pickled objects, and allow_pickle is False")
+        raise InputError(
+            f"{path} holds pickled objects, which are never opened; "
+            "save plain arrays of numbers or text"
+        )
     claimed = math.prod(shape) * dtype.itemsize
     if min(shape, default=0) < 0 or claimed > n_bytes:
         raise ValueError(f"the header claims {claimed:,} bytes, and {n_bytes:,} are there")
-    flat = np.frombuffer(_exactly(stream, claimed), dtype)
-    if dtype.kind == "U":
-        _require_unicode(flat)
-    return flat.reshape(shape[::-1]).T if fortran_order else flat.reshape(shape)
+    return shape, fortran_order, dtype
 
 
 def _require_unicode(flat: np.ndarray) -> None:

@@ -46,6 +46,23 @@ def reading(
         raise error(f"{path} is damaged ({described(reason)}); {remedy}") from reason
 
 
+@contextmanager
+def decoding(path: Path) -> Iterator[None]:
+    """As `reading`, around numpy, pyarrow and zarr: their decoders raise errors of any type."""
+    try:
+        yield
+    except PiefsError:
+        raise
+    except MemoryError as reason:
+        raise InputError(
+            f"{path} does not fit into memory; give fewer columns, or smaller groups of rows"
+        ) from reason
+    except Exception as reason:
+        if isinstance(reason, OSError) and reason.errno:  # the disk's, not the file's
+            raise InputError(f"{path} cannot be read ({reason.strerror})") from reason
+        raise InputError(f"{path} is damaged ({described(reason)}); write it anew") from reason
+
+
 def described(error: BaseException) -> str:
     """An error in a few words, whatever a file has put into its message."""
     words = " ".join(f"{type(error).__name__}: {error}".split())

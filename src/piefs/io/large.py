@@ -14,18 +14,18 @@ from pathlib import Path
 import numpy as np
 
 from piefs.errors import InputError
-from piefs.io.arrow_files import column_from_arrow
-from piefs.io.encoding import TableEncoder
-from piefs.io.rows import (
-    KINDS,
-    chunked_rows,
-    is_zarr,
-    mapped,
-    open_zarr,
-    parquet_files,
+from piefs.io.array_files import mapped
+from piefs.io.arrow_files import (
+    column_from_arrow,
+    parquet_footers,
     pyarrow_parquet,
+    require_rows,
 )
+from piefs.io.documents import decoding
+from piefs.io.encoding import TableEncoder
+from piefs.io.rows import KINDS, chunked_rows, parquet_files
 from piefs.io.tables import Table
+from piefs.io.zarr_files import ZarrMatrix, is_zarr
 from piefs.sources import PickedColumns, Rows, spooled
 
 LARGE_BYTES = 2**30  # of numbers in a file: beyond, it is read block by block unless someone says
@@ -101,14 +101,8 @@ def is_to_be_streamed(path: Path, asked: bool | None) -> bool:
     if path.is_dir():
         return bool(files) or is_zarr(path)
     if files:
-        return _parquet_bytes(path) > LARGE_BYTES
+        return parquet_footers(files)[0].n_bytes > LARGE_BYTES
     return is_array and path.is_file() and path.stat().st_size > LARGE_BYTES
-
-
-def _parquet_bytes(path: Path) -> int:
-    """What the cells of a Parquet file take once they are decoded, or about that."""
-    metadata = pyarrow_parquet(path).read_metadata(path)
-    return sum(metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups))
 
 
 def open_large(path: Path) -> LargeTable:
@@ -120,7 +114,7 @@ def open_large(path: Path) -> LargeTable:
     if not path.exists():
         raise InputError(f"{path} does not exist; check the name and the folder")
     if is_zarr(path):
-        return _from_array(chunked_rows(open_zarr(path)), path)
+        return _from_array(chunked_rows(ZarrMatrix(path)), path)
     if path.suffix.lower() == ".npy":
         return _from_array(mapped(path), path)
     raise InputError(f"{path} cannot be read block by block; give {KINDS}")
@@ -139,26 +133,28 @@ def _from_array(array: Rows, path: Path) -> LargeTable:
 
 
 def _open_parquet(files: Sequence[Path], path: Path) -> LargeTable:
-    parquet, pyarrow = pyarrow_parquet(path), import_module("pyarrow")
-    try:
-        schemas = [parquet.read_schema(file) for file in files]
-        n_rows = sum(parquet.read_metadata(file).num_rows for file in files)
-    except (pyarrow.ArrowException, OSError) as error:
-        raise InputError(f"{path} is not readable as Parquet ({error}); write it anew") from error
-    for file, schema in zip(files, schemas, strict=True):
-        if schema.names != schemas[0].names:
-            raise InputError(f"{file} has other columns than {files[0]}; give files of one kind")
-    if not n_rows:
-        raise InputError(f"{path} has columns but no rows; add rows")
+    footers, pyarrow = parquet_footers(files), import_module("pyarrow")
+    open_file = pyarrow_parquet(path).ParquetFile
+    columns = footers[0].schema.names
+    for footer in footers:
+        if footer.schema.names != columns:
+            raise InputError(
+                f"{footer.path} has other columns than {files[0]}; give files of one kind"
+            )
 
     def stream(names: Sequence[str], n: int) -> Iterator[dict[str, np.ndarray]]:
-        for file in files:
-            with parquet.ParquetFile(file) as opened:
+        for footer in footers:
+            with decoding(footer.path), open_file(footer.path) as opened:
+                n_read = 0
                 for batch in opened.iter_batches(batch_size=n, columns=list(names)):
+                    batch.validate(full=True)  # offsets that point elsewhere would be followed
+                    n_read += len(batch)
                     table = pyarrow.Table.from_batches([batch])
                     yield {name: column_from_arrow(table[name], pyarrow.types) for name in names}
+                require_rows(footer.n_rows, n_read)
 
-    return LargeTable(tuple(schemas[0].names), n_rows, stream, str(path))
+    n_rows = sum(footer.n_rows for footer in footers)
+    return LargeTable(tuple(columns), n_rows, stream, str(path))
 
 
 def encoded_rows(table: LargeTable, encoder: TableEncoder) -> Rows:

@@ -7,17 +7,25 @@ first written to a scratch file. What it gives goes wherever the estimators take
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import import_module
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from piefs.errors import InputError
-from piefs.io.tables import listing, suggestion
+from piefs.io.array_files import mapped
+from piefs.io.arrow_files import (
+    ParquetFooter,
+    parquet_footers,
+    pyarrow_parquet,
+    require_rows,
+)
+from piefs.io.documents import decoding
+from piefs.io.tables import suggestion
+from piefs.io.zarr_files import ZarrMatrix, is_zarr
 from piefs.sources import GroupedRows, LazyRows, PickedColumns, Rows, is_lazy, spooled
 
-ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
 KINDS = ".npy, .parquet, a folder of .parquet files, or .zarr"
 
 
@@ -62,7 +70,13 @@ def open_rows(
 
 
 def _picked(rows: Rows, columns: Sequence[Any] | None) -> Rows:
-    return rows if columns is None else PickedColumns(rows, columns)
+    if columns is None:
+        return rows
+    n = rows.shape[1]
+    for column in columns:
+        if not isinstance(column, int | np.integer) or not -n <= column < n:
+            raise InputError(f"no column {column!r}; they are numbers, from 0 to {n - 1}")
+    return PickedColumns(rows, columns)
 
 
 def _open_array(path: Path) -> Rows:
@@ -71,46 +85,8 @@ def _open_array(path: Path) -> Rows:
     if path.suffix.lower() == ".npy" and path.is_file():
         return mapped(path)
     if is_zarr(path):
-        return chunked_rows(open_zarr(path))
+        return chunked_rows(ZarrMatrix(path))
     raise InputError(f"{path} cannot be read row by row; give {KINDS}")
-
-
-def mapped(path: Path) -> np.ndarray:
-    """The matrix of an `.npy` file, mapped."""
-    try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (ValueError, OSError) as error:
-        raise InputError(f"{path} is not a readable .npy file ({error})") from error
-    if array.ndim != 2 or array.dtype.kind not in "biuf" or not array.size:
-        raise InputError(
-            f"{path} holds {array.dtype}{list(array.shape)}; rows are a 2-D array of numbers"
-        )
-    return array
-
-
-def is_zarr(path: Path) -> bool:
-    """Whether a folder is an array or a group of Zarr, or a name says so."""
-    return path.suffix.lower() == ".zarr" or any((path / mark).is_file() for mark in ZARR_MARKS)
-
-
-def open_zarr(path: Path) -> Any:
-    """A matrix of Zarr."""
-    try:
-        zarr = import_module("zarr")
-    except ImportError as error:
-        raise InputError(f"{path}: Zarr arrays need zarr; pip install piefs[zarr]") from error
-    try:
-        found = zarr.open(str(path), mode="r")
-    except Exception as error:  # of many kinds; all mean the same
-        raise InputError(f"{path} is not a readable Zarr array ({error})") from error
-    if not hasattr(found, "shape"):
-        names = listing(str(path / name) for name in found.array_keys()) or "none"
-        raise InputError(f"{path} is a group of arrays; give one of them: {names}")
-    if len(found.shape) != 2 or np.dtype(found.dtype).kind not in "biuf" or not found.size:
-        raise InputError(
-            f"{path} holds {found.dtype}{list(found.shape)}; rows are a 2-D array of numbers"
-        )
-    return found
 
 
 def chunked_rows(array: Any) -> GroupedRows:
@@ -130,7 +106,7 @@ def chunked_rows(array: Any) -> GroupedRows:
 def parquet_files(path: Path) -> list[Path]:
     """A Parquet file, or those in a folder and the folders in it, by name; none for others."""
     if path.is_dir() and not is_zarr(path):
-        return sorted(path.rglob("*.parquet"))
+        return sorted(file for file in path.rglob("*.parquet") if file.is_file())
     return [path] if path.suffix.lower() == ".parquet" and path.is_file() else []
 
 
@@ -138,47 +114,32 @@ def parquet_rows(
     files: Sequence[Path], columns: Sequence[str] | None = None, dtype: Any = None
 ) -> GroupedRows:
     """Numeric columns of Parquet files, read by row groups."""
-    parquet = pyarrow_parquet(files[0])
-    schemas = [parquet.read_schema(path) for path in files]
-    names = list(columns) if columns is not None else schemas[0].names
-    types = [
-        _number_type(schema, name, path)
-        for schema, path in zip(schemas, files, strict=True)
-        for name in names
-    ]
+    footers = parquet_footers(files)
+    names = list(columns) if columns is not None else footers[0].schema.names
+    types = [_number_type(footer, name) for footer in footers for name in names]
     dtype = np.dtype(dtype or np.result_type(np.float32, *types))
-    places, starts = [], [0]
-    for path in files:
-        metadata = parquet.read_metadata(path)
-        for i in range(metadata.num_row_groups):
-            places.append((path, i))
-            starts.append(starts[-1] + metadata.row_group(i).num_rows)
+    places = [(footer.path, i) for footer in footers for i in range(len(footer.group_rows))]
+    starts = list(accumulate((n for one in footers for n in one.group_rows), initial=0))
+    open_file = pyarrow_parquet(files[0]).ParquetFile
 
     def read(i: int) -> np.ndarray:
         path, group = places[i]
-        found = np.empty((starts[i + 1] - starts[i], len(names)), dtype)
-        with parquet.ParquetFile(path) as file:
+        with decoding(path), open_file(path) as file:
+            found = np.empty((starts[i + 1] - starts[i], len(names)), dtype)
             for j, name in enumerate(names):  # one by one: all at once would take twice the memory
-                found[:, j] = file.read_row_group(group, columns=[name])[name].to_numpy()
+                cells = file.read_row_group(group, columns=[name])[name].to_numpy()
+                require_rows(len(found), len(cells))  # one cell alone would fill the column
+                found[:, j] = cells
         return found
 
     return GroupedRows(read, starts, len(names), dtype)
 
 
-def pyarrow_parquet(path: Path) -> Any:
-    """The module that reads Parquet."""
-    try:
-        return import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise InputError(
-            f"{path}: parquet files need pyarrow; pip install piefs[parquet]"
-        ) from error
-
-
-def _number_type(schema: Any, name: str, path: Path) -> Any:
+def _number_type(footer: ParquetFooter, name: str) -> Any:
     """The numpy type of a column that has to be there and to hold numbers."""
+    path, schema = footer.path, footer.schema
     if name not in schema.names:
-        raise InputError(f"{path} has no column {name!r}{suggestion(name, schema.names)}")
+        raise InputError(f"{path} has no column {name!r}{suggestion(str(name), schema.names)}")
     try:
         kind = np.dtype(schema.field(name).type.to_pandas_dtype())
     except (NotImplementedError, TypeError):

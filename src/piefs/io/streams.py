@@ -12,7 +12,7 @@ import numpy as np
 
 from piefs.errors import InputError
 from piefs.io import atomic
-from piefs.io.rows import pyarrow_parquet
+from piefs.io.arrow_files import pyarrow_parquet
 from piefs.io.tables import listing
 from piefs.io.text_files import format_csv
 

@@ -92,7 +92,7 @@ def _cells(values: np.ndarray) -> np.ndarray:
     if values.ndim != 1:
         raise InputError(f"a column has one value a row, not the shape {list(values.shape)}")
     if values.dtype == bool:
-        return values
+        return values.view(np.uint8) != 0  # bytes of a file may be neither 0 nor 1
     if values.dtype.kind in "iuf":  # the largest unsigned integers do not fit into int64
         kind = np.int64 if np.can_cast(values.dtype, np.int64) else np.float64
         return values.astype(kind, copy=False)

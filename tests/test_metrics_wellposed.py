@@ -80,7 +80,9 @@ def test_every_metric_begins_as_the_identity_in_the_precision_asked_for(name, sc
             check_options(name, scope)
         return
     d = 70  # agop tells fewer directions apart
-    metric = init_metric(name, jax.random.key(0), d, (4,), jnp.float32, scope=scope)
+    metric = init_metric(name, jax.random.key(0), d, (4,), jnp.float32, scope=scope, bound=1.5)
+    scales = getattr(metric, "scales", getattr(metric, "then", metric))
+    assert scales.bound == 1.5
     leaves = jax.tree.leaves(metric)
     assert leaves
     assert all(isinstance(leaf, jax.Array) and leaf.dtype == jnp.float32 for leaf in leaves)

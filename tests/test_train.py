@@ -9,7 +9,7 @@ from sklearn.datasets import make_moons
 
 from piefs.batches import Batch, Samples
 from piefs.columns import coordinates_of, energies_of
-from piefs.config import TrainConfig
+from piefs.config import SCHEDULES, TrainConfig
 from piefs.history import Validation
 from piefs.losses import gram, gram_error
 from piefs.maps import ScalarMap, init_map, n_maps, stack
@@ -18,7 +18,7 @@ from piefs.objective import Objective, StepRecord, descend
 from piefs.optimizers import Optimizer
 from piefs.rotations import rotate
 from piefs.state import WarmStart
-from piefs.train import train
+from piefs.train import _objective, train
 from piefs.weighting import Dampened, Static
 
 N, D, K = 120, 3, 3
@@ -510,6 +510,20 @@ def test_frozen_maps_are_plain_maps_without_the_other_parameters(run):
     assert all(isinstance(phi, ScalarMap) for phi in final.frozen)
     shapes = [a.shape for a in jax.tree.leaves(eqx.filter(final.frozen[0], eqx.is_array))]
     assert shapes == [(D, 8), (8, 8), (8, 1), (8,), (8,), (1,)]
+
+
+@pytest.mark.parametrize(("batch_size", "is_of_population"), [(1, False), (2, True), (10, False)])
+def test_batches_of_one_row_or_of_all_have_their_own_gram_matrix(batch_size, is_of_population):
+    config = replace(CONFIG, gram="population", batch_size=batch_size)
+    for schedule in ("sequential", "joint"):
+        objective = _objective(replace(config, schedule=schedule), None, n_rows=10)
+        assert objective.population_gram is is_of_population
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_the_anisotropy_penalty_is_in_every_objective(schedule):
+    config = replace(CONFIG, schedule=schedule, anisotropy=0.3)
+    assert _objective(config, None, n_rows=10).anisotropy == 0.3
 
 
 def test_a_population_gate_stays_open_where_the_noise_of_small_batches_closes_it(rng):

@@ -26,6 +26,13 @@ CELLS = (
     *("9999-12-31T23:59:59+14:00", "0001-01-01T00:00:00-14:00", "2024-02-30", "١٢", "\x00", "é"),
     *("<script>", "-", "1e-400", "T", "1,5", "'", "\r", "\ufeff", "NaT"),
 )
+WORDS_OF_ZARR = (
+    *("zstd", "blosc", "gzip", "zlib", "bz2", "lzma", "lz4", "shuffle", "delta", "pickle", "json2"),
+    *("bytes", "transpose", "crc32c", "sharding_indexed", "vlen-utf8", "numcodecs.bz2", "astype"),
+    *("<f8", "<U9", "|O", "|V8", "<M8[D]", "|b1", ">i8", "float64", "int8", "bool", "complex64"),
+    *("string", "r64", "regular", "default", "v2", "little", "big", "end", "start", "C", "F"),
+    *("array", "group", ".", "/"),
+)
 
 
 def mutate_bytes(content: bytes, rng: random.Random) -> bytes:
@@ -172,6 +179,22 @@ def mutate_npz(content: bytes, rng: random.Random) -> bytes:
     return made.getvalue()
 
 
+def mutate_zarr(content: bytes, rng: random.Random) -> bytes:
+    """Codecs, types and shapes that other arrays have, or none should; or values and bytes."""
+    if rng.random() < 0.5:
+        return mutate_json(content, rng)
+    text = content.decode()
+    if rng.random() < 0.6:
+        shape = [rng.choice((*NUMBERS, 3, 30, 60)) for _ in range(rng.choice((1, 2, 2, 2, 3)))]
+        places = list(re.finditer(r"\[[\d,\s]+\]", text))
+        made = json.dumps(shape)
+    else:
+        places = list(re.finditer(rf'"({"|".join(WORDS_OF_ZARR)})"', text))
+        made = json.dumps(rng.choice(WORDS_OF_ZARR))
+    place = rng.choice(places)
+    return (text[: place.start()] + made + text[place.end() :]).encode()
+
+
 def mutate_safetensors(content: bytes, rng: random.Random) -> bytes:
     """A header that claims other shapes, types and places, its length put right; or bytes."""
     if rng.random() < 0.4:
@@ -192,6 +215,8 @@ def mutate(name: str, content: bytes, rng: random.Random) -> bytes:
     suffix = name.rsplit(".", 1)[-1]
     if suffix in ("parquet", "arrow"):
         return rng.choice((mutate_bytes, mutate_tail))(content, rng)
+    if name.endswith(("zarr.json", ".zarray")):
+        return mutate_zarr(content, rng)
     known = {
         "json": mutate_json,
         "csv": mutate_text,

@@ -6,8 +6,14 @@ import json
 import shutil
 import warnings
 from pathlib import Path
+from typing import Any
 
+import numcodecs
 import numpy as np
+import pyarrow as pa
+import zarr
+from pyarrow import parquet
+from zarr.codecs import GzipCodec
 
 from piefs import Checkpoint, PIEFSClassifier
 from piefs.datasets.own import load_own
@@ -27,6 +33,7 @@ SMALL = {
     "log_every": 10,
 }
 FIXED = {name: value for name, value in SMALL.items() if name != "random_state"}
+NUMBERS = ("height", "width", "count")
 CELL = "two-moons/piefs-off/supervised/paper/0"
 
 
@@ -35,6 +42,7 @@ def make_seeds(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
         _tables(folder)
+        _large_tables(folder)
         _run(folder)
         _checkpoint(folder / "checkpoint")
         _tuning(folder / "tuning")
@@ -66,10 +74,33 @@ def rows() -> tuple[np.ndarray, np.ndarray]:
 
 def _tables(folder: Path) -> None:
     made = columns()
-    numbers = {name: made[name] for name in ("height", "width", "count")}
+    numbers = {name: made[name] for name in NUMBERS}
     for kind in ("csv", "npz", "parquet", "arrow"):
         write_table(folder / kind / f"table.{kind}", made)
     write_table(folder / "npy" / "table.npy", numbers)
+
+
+def _large_tables(folder: Path) -> None:
+    """Of several row groups or chunks, in one file and in several."""
+    made = columns()
+    matrix = np.column_stack([made[name] for name in NUMBERS])
+    table = pa.table(made)
+    for kind in ("npy", "parquet", "zarr"):
+        (folder / f"large-{kind}").mkdir(parents=True)
+    np.save(folder / "large-npy" / "table.npy", matrix.astype(np.float32))
+    parquet.write_table(table, folder / "large-parquet" / "table.parquet", row_group_size=25)
+    (folder / "large-parquet" / "parts").mkdir()
+    for i in range(2):
+        part = folder / "large-parquet" / "parts" / f"{i}.parquet"
+        parquet.write_table(table[30 * i : 30 * i + 30], part, compression="zstd")
+    layouts: dict[str, dict[str, Any]] = {
+        "plain": {"chunks": (30, 3), "zarr_format": 2, "compressors": None},
+        "old": {"chunks": (60, 2), "zarr_format": 2, "compressors": numcodecs.Blosc()},
+        "new": {"chunks": (30, 3), "compressors": GzipCodec()},
+        "sharded": {"chunks": (20, 3), "shards": (60, 3)},
+    }
+    for name, layout in layouts.items():
+        zarr.create_array(str(folder / "large-zarr" / f"{name}.zarr"), data=matrix, **layout)
 
 
 def _run(folder: Path) -> None:

@@ -7,7 +7,7 @@ import hashlib
 import io
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -18,18 +18,21 @@ import safetensors.numpy
 from rich.console import Console
 
 from fuzz.mutations import mutate
-from fuzz.seeds import FIXED, SMALL, rows
-from piefs import Checkpoint, PIEFSClassifier
+from fuzz.seeds import FIXED, NUMBERS, SMALL, rows
+from piefs import Checkpoint, PIEFSClassifier, open_rows
 from piefs.cli.config import read_config
 from piefs.cli.use import open_model, tell_model
+from piefs.datasets.large import load_large
 from piefs.estimators.settings import check, resolve_settings
 from piefs.io.checkpoints import arrays_digest
 from piefs.io.documents import reading
 from piefs.io.encoding import TableEncoder
 from piefs.io.files import read_table
+from piefs.io.large import is_to_be_streamed, open_large
 from piefs.paper import report as paper_report
 from piefs.presets import PAPER
 from piefs.report import pictures, write_page
+from piefs.sources import blocks_of
 from piefs.tuning.search import Search, _problem
 
 DRAWN_EVERY = 1000
@@ -48,6 +51,28 @@ def _table(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         table = read_table(path)
         TableEncoder.fit(table, "impute").describe()
+
+
+def _arrays(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        _in_blocks(path, None, "x2")
+
+
+def _parquet(folder: Path) -> None:
+    for path in sorted(folder.iterdir()):
+        _in_blocks(path, NUMBERS, "kind")
+
+
+def _in_blocks(path: Path, columns: Sequence[str] | None, target: str) -> None:
+    """All rows block by block, as a program reads them and as `piefs fit` does."""
+    for _ in blocks_of(open_rows(path, columns)):
+        pass
+    is_to_be_streamed(path, None)
+    for _ in open_large(path).blocks():
+        pass
+    own = load_large(path, target=target, missing="impute")
+    for _ in blocks_of(own.dataset.train.x):
+        pass
 
 
 def _model(folder: Path) -> None:
@@ -106,6 +131,9 @@ TARGETS: dict[str, Target] = {
     "npy": Target(_table),
     "parquet": Target(_table),
     "arrow": Target(_table),
+    "large-npy": Target(_arrays),
+    "large-parquet": Target(_parquet),
+    "large-zarr": Target(_arrays),
     "model": Target(_model),
     "checkpoint": Target(_checkpoint),
     "run": Target(write_page, draws=True),

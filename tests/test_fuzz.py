@@ -22,7 +22,7 @@ from fuzz.targets import TARGETS  # noqa: E402
 
 from piefs.io import bounds  # noqa: E402
 
-N_FILES = {"model": 15, "run": 15, "records": 10}
+N_FILES = {"model": 15, "run": 15, "records": 10, "large-parquet": 25, "large-zarr": 15}
 HOSTILE = "<img src=x onerror=alert(1)>"
 DEEP = 100_000
 

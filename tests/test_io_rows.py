@@ -1,6 +1,7 @@
 """One way to open rows that stay in their files."""
 
 import io
+from contextlib import suppress
 
 import numpy as np
 import pyarrow as pa
@@ -143,6 +144,19 @@ def test_a_damaged_group_is_said_when_its_rows_are_read(groups, matrix):
     np.testing.assert_array_equal(rows[:20], matrix[:20])
     with pytest.raises(InputError, match=r"x\.parquet is damaged \(.*\); write it anew"):
         rows[20:]
+
+
+def test_groups_that_do_not_add_up_to_all_rows_are_refused(groups, matrix):
+    sound = groups.read_bytes()
+    footer = len(sound) - 8 - int.from_bytes(sound[-8:-4], "little")
+    for at in range(footer, len(sound)):
+        spoiled = sound[:at] + bytes([sound[at] ^ 2]) + sound[at + 1 :]
+        with suppress(pa.ArrowException, OSError):
+            if parquet.read_metadata(pa.BufferReader(spoiled)).num_rows != len(matrix):
+                break
+    groups.write_bytes(spoiled)
+    with pytest.raises(InputError, match="the rows of its groups do not add up"):
+        piefs.open_rows(groups)
 
 
 def test_a_column_of_one_row_does_not_stand_for_many(groups, monkeypatch):

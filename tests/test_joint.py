@@ -1,6 +1,7 @@
 """The joint objective against its definition, and what joint training must achieve."""
 
 from dataclasses import replace
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +16,10 @@ from piefs.config import TrainConfig
 from piefs.errors import InputError
 from piefs.estimators.budget import lowest_mean, worth_choosing
 from piefs.estimators.settings import WEIGHT_DECAYS
-from piefs.joint import JointObjective, all_maps_readout, init_prefix_readouts
+from piefs.joint import JointObjective, SpectralObjective, all_maps_readout, init_prefix_readouts
 from piefs.losses import Readout, cross_entropy, gram, gram_error, split_gram_error
 from piefs.maps import coordinates_and_gradients, init_map, stack, unstack
-from piefs.metrics import Off, init_metric
+from piefs.metrics import Off, SharedDiag, init_metric
 from piefs.objective import Trainable, descend
 from piefs.optimizers import Optimizer
 from piefs.state import WarmStart
@@ -61,6 +62,24 @@ def test_the_loss_is_the_sum_of_its_definition(problem):
     assert float(record.gram_error) == pytest.approx(float(orth), rel=1e-12)
     assert float(record.loss_class) == pytest.approx(float(prefix_losses[-1]), rel=1e-12)
     assert float(record.loss_mde) == pytest.approx(float(energies), rel=1e-12)
+
+
+def test_the_anisotropy_penalty_is_the_mean_square_of_log_scales(problem, rng):
+    params, batch = problem
+    metric = SharedDiag(jnp.asarray(rng.normal(size=D)), "volume")
+    params = Trainable(params.phi, metric, params.readout)
+    penalty = float(jnp.mean(metric.log_scales(batch.x)[0] ** 2))
+    assert penalty > 0.1
+    spectral = batch._replace(target=jnp.asarray(rng.normal(size=(N, K))))
+    objectives = (
+        (partial(JointObjective, 0.3, 0.2), batch),
+        (partial(SpectralObjective, 0.2), spectral),
+    )
+    for objective, rows in objectives:
+        without, penalised = (
+            float(objective(anisotropy=a)(params, rows, 0)[0]) for a in (0.0, 0.7)
+        )
+        assert penalised - without == pytest.approx(0.7 * penalty, rel=1e-9)
 
 
 def test_joint_has_one_readout_and_no_prefix_losses(problem):

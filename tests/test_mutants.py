@@ -12,7 +12,7 @@ from mutants import score  # noqa: E402
 
 def test_most_changes_are_noticed():
     scores = score.scores()
-    assert {"maps", "weighting"} <= scores.keys()
+    assert scores.keys() == {"losses", "maps", "metrics", "rotations", "train", "weighting"}
     assert all(one.share >= 0.85 for one in scores.values())
 
 

@@ -37,6 +37,18 @@ settings.register_profile("piefs", max_examples=20, deadline=None, derandomize=T
 settings.load_profile("piefs")
 
 
+LONG_FILES = (
+    *("test_docs.py", "test_jobs_cluster.py", "test_wheel.py", "test_cli_processes.py"),
+    *("test_cli.py", "test_paper.py", "test_devices.py", "test_cli_reproduce.py", "test_readme.py"),
+    *("test_cli_kill.py", "test_watching_docs.py", "test_estimators_choosing.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long files first: a worker that is left with one at the end lets the others wait."""
+    items.sort(key=lambda item: item.path.name not in LONG_FILES)
+
+
 @pytest.fixture(scope="module")
 def float64() -> Iterator[None]:
     """Double precision for a whole module: `pytestmark = pytest.mark.usefixtures("float64")`."""

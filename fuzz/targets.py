@@ -21,7 +21,8 @@ from fuzz.mutations import mutate
 from fuzz.seeds import FIXED, NUMBERS, SMALL, rows
 from piefs import Checkpoint, PIEFSClassifier, open_rows
 from piefs.cli.config import read_config
-from piefs.cli.use import open_model, tell_model
+from piefs.cli.inspecting import tell_model
+from piefs.cli.opening import open_model
 from piefs.datasets.large import load_large
 from piefs.estimators.settings import check, resolve_settings
 from piefs.io.checkpoints import arrays_digest

@@ -8,7 +8,8 @@ import pytest
 from sklearn.metrics import r2_score
 
 from commands import piefs
-from piefs.cli.use import show_model, show_scores, write_coordinates, write_predictions
+from piefs.cli.inspecting import show_model
+from piefs.cli.use import show_scores, write_coordinates, write_predictions
 from piefs.errors import InputError
 from piefs.report.findings import overfitting
 

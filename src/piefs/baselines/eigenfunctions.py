@@ -30,7 +30,7 @@ from piefs.optimizers import Optimizer
 
 AVERAGING = 0.01
 
-_adam = optax.scale_by_adam()
+_adam = Optimizer()
 
 
 class Eigenfunctions(eqx.Module):
@@ -115,10 +115,9 @@ def ascend(
     def step(i: Array, state: Training) -> Training:
         matrix = kernel(chunk[i])
         grads, current = jax.grad(loss, has_aux=True)(state.maps, chunk[i], matrix)
-        updates, moments = _adam.update(grads, state.moments)
         t = first_step + i
-        rate = learning_rate * 0.5 * (1 + jnp.cos(jnp.pi * t / total_steps))
-        maps = jax.tree.map(lambda p, u: p - rate * u, state.maps, updates)
+        rate = _adam.rate(learning_rate, t, total_steps)
+        maps, moments = _adam.update(state.maps, grads, state.moments, rate)
         # A plain average at first, an exponential one from step 1/AVERAGING on.
         share = jnp.maximum(1 / (t + 1), AVERAGING)
         averages = (a + share * (c - a) for a, c in zip(state[2:], current, strict=True))
@@ -152,7 +151,7 @@ def learn_eigenfunctions(
     maps = fresh_maps(seed, n_components, d, hidden)
     # Two buffers: a donated one may not be given twice.
     averages = (jnp.zeros(n_components, x.dtype) for _ in range(2))
-    state = Training(maps, Optimizer().init(maps), *averages)
+    state = Training(maps, _adam.init(maps), *averages)
     feed = chunks(
         Samples(x),
         np.zeros((n, 0), x.dtype),

@@ -243,7 +243,7 @@ def score(
 @app.command()
 def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
     """Say what a model is: its data, columns, target, settings and maps."""
-    from piefs.cli.use import show_model
+    from piefs.cli.inspecting import show_model
 
     show_model(model, as_json=as_json)
 

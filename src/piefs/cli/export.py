@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from piefs.cli.use import open_estimator, with_table
+from piefs.cli.opening import open_estimator, with_table
 from piefs.errors import InputError
 from piefs.estimators.exporting import plain_model
 from piefs.exports import FORMATS, PlainModel, export, format_of

@@ -1,17 +1,14 @@
-"""Keywords and training: what the estimators share."""
+"""Training: what the estimators share."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from numbers import Integral
-from typing import Any, Literal
+from typing import Any
 
 import jax
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 
 from piefs.batches import Samples
 from piefs.callbacks.progress import ProgressPrinter
@@ -23,13 +20,11 @@ from piefs.errors import TrainingWarning
 from piefs.estimators.beginnings import as_trained, distilled_maps, graph_samples
 from piefs.estimators.budget import choose_budget
 from piefs.estimators.choosing import choose_n_components, most_maps
+from piefs.estimators.configurable import Configurable
 from piefs.estimators.coordinates import Coordinates
 from piefs.estimators.deciding import decide
 from piefs.estimators.finishing import finished_model
-from piefs.estimators.measures import (
-    leading_variance,
-    loss_by_chance,
-)
+from piefs.estimators.measures import leading_variance, loss_by_chance
 from piefs.estimators.rows import (
     as_precise_as,
     check_reach,
@@ -43,132 +38,30 @@ from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
 from piefs.estimators.settings import (
     decays_for,
     described,
-    resolve_settings,
     train_config,
 )
-from piefs.estimators.states import from_plain, to_plain
 from piefs.history import Validation
 from piefs.io.checkpoints import Checkpoint
-from piefs.metrics import MetricFactory
 from piefs.model import Model
 from piefs.objective import ReadoutLoss
-from piefs.presets import PAPER
 from piefs.sources import Rows, is_lazy, quick, taken
 from piefs.state import TrainState, WarmStart, initial_state, rate_in_force
 from piefs.train import Callback, train
-from piefs.weighting import Weighting
 
 MOST_HELD_OUT = 20_000  # of rows in a file
 ROWS_TO_JUDGE = 10_000  # so many tell whether a map varies
 
 
-class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
-    """Keywords and training; what a fitted one can do is in `Coordinates`."""
+class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
+    """Training; the keywords are in `Configurable`, what a fitted one can do in `Coordinates`."""
 
     n_features_in_: int
-
-    def __init__(
-        self,
-        n_components: int | Literal["auto"] | None = None,
-        *,
-        preset: str = "default",
-        schedule: str | None = None,
-        metric: str | MetricFactory | None = None,
-        metric_scope: str | None = None,
-        metric_constraint: str | None = None,
-        metric_bound: float | None = None,
-        metric_depth: int | None = None,
-        steps_per_component: int | Literal["auto"] | None = None,
-        batch_size: int | str | None = None,
-        shuffle_window: int | str | None = None,
-        learning_rate: float | None = None,
-        optimizer: str | None = None,
-        weight_decay: float | str | None = None,
-        warmup: float | None = None,
-        hidden: Sequence[int] | None = None,
-        activation: str | None = None,
-        metric_hidden: Sequence[int] | None = None,
-        orthogonality: float | None = None,
-        smoothness: float | None = None,
-        prefix_weight: float | None = None,
-        gram: str | None = None,
-        weighting: str | Weighting | None = None,
-        t_orth: float | None = None,
-        t_class: float | Literal["calibrated"] | None = None,
-        normalize_weights: bool | None = None,
-        anisotropy: float | None = None,
-        pretraining: str | None = None,
-        graph_rows: int | None = None,
-        whiten: bool | None = None,
-        early_stopping: bool | str | None = None,
-        patience: int | None = None,
-        validation_fraction: float = 0.15,
-        standardize: bool = True,
-        random_state: int | np.random.RandomState | None = None,
-        warm_start: bool = False,
-        verbose: int = 0,
-        callbacks: Sequence[Callback] | None = None,
-        log_every: int | None = None,
-        dtype: str | None = None,
-        devices: int | Literal["all"] | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.preset = preset
-        self.schedule = schedule
-        self.metric = metric
-        self.metric_scope = metric_scope
-        self.metric_constraint = metric_constraint
-        self.metric_bound = metric_bound
-        self.metric_depth = metric_depth
-        self.steps_per_component = steps_per_component
-        self.batch_size = batch_size
-        self.shuffle_window = shuffle_window
-        self.learning_rate = learning_rate
-        self.optimizer = optimizer
-        self.weight_decay = weight_decay
-        self.warmup = warmup
-        self.hidden = hidden
-        self.activation = activation
-        self.metric_hidden = metric_hidden
-        self.orthogonality = orthogonality
-        self.smoothness = smoothness
-        self.prefix_weight = prefix_weight
-        self.gram = gram
-        self.weighting = weighting
-        self.t_orth = t_orth
-        self.t_class = t_class
-        self.normalize_weights = normalize_weights
-        self.anisotropy = anisotropy
-        self.pretraining = pretraining
-        self.graph_rows = graph_rows
-        self.whiten = whiten
-        self.early_stopping = early_stopping
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.standardize = standardize
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.verbose = verbose
-        self.callbacks = callbacks
-        self.log_every = log_every
-        self.dtype = dtype
-        self.devices = devices
 
     def __sklearn_tags__(self) -> Any:
         """The keyword `dtype` decides the precision of the coordinates, not that of the input."""
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Plain values: skops then has to trust no type but the estimator."""
-        state: Any = super().__getstate__()
-        return to_plain(dict(state))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(from_plain(state))
-
-    # --- fitting -------------------------------------------------------------------------------
 
     def _fit(
         self,
@@ -334,17 +227,6 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, BaseEstimator):
         self.config_ = replace(self.config_, n_components=n_components)
         if settings["schedule"] == "sequential":
             self.n_iter_budget_ = self.config_.total_steps
-
-    def check_settings(self, n_rows: int, *, supervised: bool = True) -> dict[str, Any]:
-        """What the keywords come to for `n_rows` rows; an InputError where they cannot work."""
-        keywords = {name: getattr(self, name) for name in PAPER}
-        return resolve_settings(self.preset, keywords, supervised=supervised, n_rows=n_rows)
-
-    def _seed(self) -> int:
-        """An integer random_state is the seed itself, so that a run can be named by it."""
-        if isinstance(self.random_state, Integral):
-            return int(self.random_state)
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _validation(self, data: tuple[np.ndarray, np.ndarray | None] | None) -> Validation | None:
         if data is None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
+from experiments.geometry import METRICS as GEOMETRY_METRICS
 from experiments.metrics import METRICS as METRICS_TRIED
-from experiments.tables import Records, datasets_of, of, table
+from experiments.tables import Records, datasets_of, gaps, of, paired, table
 
 GEOMETRY = """
 ## Where geometry matters
@@ -19,6 +22,7 @@ gradient outer product of the maps (or of the forest's importances, or of the mu
 the diagonal), and of the inverse metric. Ranking: Spearman's correlation of the columns' relevance
 with their true share of the plane.
 
+![Accuracy against the number of labelled rows](figures/geometry.png)
 """
 
 GAPS = """
@@ -48,23 +52,14 @@ def _mean(found: Records, name: str, factor: float = 1.0, digits: int = 1) -> st
 
 def _gap(found: Records, reference: Records) -> str:
     """The mean difference in accuracy, paired by seed, in points."""
-    gaps = _gaps(found, reference)
-    return f"{np.mean(gaps):+.1f}" if gaps else "–"
+    values = gaps(found, reference)
+    return f"{np.mean(values):+.1f}" if values else "–"
 
 
-def _gaps(found: Records, reference: Records) -> list[float]:
-    """Differences in accuracy, in points, of runs with the same seed."""
-    by_seed = {r["seed"]: r["accuracy"] for r in reference}
-    return [100 * (r["accuracy"] - by_seed[r["seed"]]) for r in found if r["seed"] in by_seed]
-
-
-def _paired(found: Records, reference: Records) -> str:
-    """Their mean ± its standard error, and how many there are."""
-    gaps = _gaps(found, reference)
-    if len(gaps) < 2:
-        return f"{gaps[0]:+.1f} [1]" if gaps else "–"
-    error = np.std(gaps, ddof=1) / len(gaps) ** 0.5
-    return f"{np.mean(gaps):+.1f} ± {error:.1f} [{len(gaps)}]"
+def _from_off(methods: dict[str, Records], order: Iterable[str]) -> list[tuple[str, Records]]:
+    """The methods as a study names them, from `off` on, and then what else there is."""
+    named = [name for name in order if name in methods]
+    return [(name, methods[name]) for name in dict.fromkeys([*named, *methods])]
 
 
 def gaps_without_labels(records: Records) -> str:
@@ -76,7 +71,7 @@ def gaps_without_labels(records: Records) -> str:
     rows = [
         [name]
         + [
-            _paired(by_set[d].get(name + ending, []), by_set[d].get("off" + ending, []))
+            paired(by_set[d].get(name + ending, []), by_set[d].get("off" + ending, []))
             for d in datasets
         ]
         for name in names
@@ -101,7 +96,7 @@ def geometry_benchmark(records: Records) -> str:
                 _mean(found, "ranking_metric", 1, 2),
                 str(len(found)),
             ]
-            for name, found in methods.items()
+            for name, found in _from_off(methods, GEOMETRY_METRICS)
         ]
         head = ["method", "test accuracy, %", "gain", "angle, maps", "angle, metric"]
         head += ["ranking, maps", "ranking, metric", "n"]
@@ -131,7 +126,7 @@ def metrics_study(records: Records) -> str:
                     _mean(found, "seconds", 1, 0),
                     str(len(found)),
                 ]
-                for name, found in chosen.items()
+                for name, found in _from_off(chosen, METRICS_TRIED)
             ]
             if rows:
                 head = ["metric", "test accuracy, %", "gap", "Gram error, test", "log λ"]

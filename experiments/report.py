@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 from scipy.stats import t as student_t
 
-from experiments import stability
+from experiments import pictures, stability
 from experiments.metric_report import geometry_benchmark, metrics_study
 from experiments.records import RESULTS
-from experiments.tables import Records, datasets_of, load_records, of, spread, table
+from experiments.tables import Records, datasets_of, load_records, of, paired, spread, table
 from piefs.io import atomic
 
 PLANES = ("two-moons", "circles")
@@ -74,6 +74,8 @@ FEW_LABELS = """
 
 MNIST, so many labels a class, and 10,000 further images without; test accuracy in percent on all
 10,000 test images.
+
+![Accuracy against the number of labels](figures/labels.png)
 
 """
 
@@ -212,20 +214,15 @@ def comparison(study: str, title: str, words: str) -> Callable[[Records], str]:
         text = ""
         for dataset in datasets_of(records, study):
             methods = of(records, study, dataset)
-            reference = {r["seed"]: r for r in next(iter(_reference(methods)))}
+            reference = next(name for name in ("default", "nested", *methods) if name in methods)
             rows = []
-            for name, found in methods.items():
-                gaps = [
-                    100 * (r["accuracy"] - reference[r["seed"]]["accuracy"])
-                    for r in found
-                    if r["seed"] in reference
-                ]
-                paired = f"{np.mean(gaps):+.2f}" if gaps else "–"
+            for name in dict.fromkeys([reference, *methods]):
+                found = methods[name]
                 rows.append(
                     [
                         name,
                         spread(found, "accuracy"),
-                        paired,
+                        "–" if name == reference else paired(found, methods[reference], 2),
                         spread(found, "gram_error_test", 1, 3),
                         spread(found, "energy", 1, 1),
                         *(_leading(found, k) for k in ("2", "4")),
@@ -239,10 +236,6 @@ def comparison(study: str, title: str, words: str) -> Callable[[Records], str]:
         return f"\n## {title}\n\n{words}\n{text}" if text else ""
 
     return section
-
-
-def _reference(methods: dict[str, Records]) -> Iterable[Records]:
-    return (methods[name] for name in ("default", "nested", *methods) if name in methods)
 
 
 def _leading(found: Records, k: str) -> str:
@@ -290,7 +283,9 @@ SECTIONS: tuple[Callable[[Records], str], ...] = (
     comparison(
         "ablation",
         "Ablation",
-        "One ingredient changed at a time; differences to the default are paired by seed.",
+        "One ingredient changed at a time; differences to the default, in points, are paired by "
+        "seed:\ntheir mean ± its standard error [seeds].\n\n"
+        "![What each change costs](figures/ablation.png)",
     ),
     unsupervised_section,
     labels_section,
@@ -335,6 +330,7 @@ def main() -> None:
     """Write the page, and the table of the README."""
     records = load_records(RESULTS / "records")
     stability.draw(records)
+    pictures.draw(records)
     atomic.write_bytes(RESULTS / "README.md", page(records).encode())
     readme = Path("README.md")
     before, rest = readme.read_text(encoding="utf-8").split("<!-- beyond -->\n")

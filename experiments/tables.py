@@ -45,3 +45,18 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def datasets_of(records: Records, study: str) -> list[str]:
     """The data sets of a study, in order of appearance."""
     return list(dict.fromkeys(r["dataset"] for r in records if r["study"] == study))
+
+
+def gaps(found: Records, reference: Records) -> list[float]:
+    """Differences in accuracy, in points, of runs with the same seed."""
+    by_seed = {r["seed"]: r["accuracy"] for r in reference}
+    return [100 * (r["accuracy"] - by_seed[r["seed"]]) for r in found if r["seed"] in by_seed]
+
+
+def paired(found: Records, reference: Records, digits: int = 1) -> str:
+    """The mean of those differences ± its standard error, and how many there are."""
+    values = gaps(found, reference)
+    if len(values) < 2:
+        return f"{values[0]:+.{digits}f} [1]" if values else "–"
+    error = np.std(values, ddof=1) / len(values) ** 0.5
+    return f"{np.mean(values):+.{digits}f} ± {error:.{digits}f} [{len(values)}]"

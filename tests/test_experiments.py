@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments import pictures
 from experiments.__main__ import STUDIES
 from experiments.bayes import bayes_accuracy, log_densities
 from experiments.choosing import KEYWORDS
@@ -17,6 +18,7 @@ from experiments.records import recorded
 from experiments.report import corrected_t_test, headline, ordered, others_section, spread
 from experiments.signs import ALL_STEPS, COLUMNS, statistics
 from experiments.signs import measured as measured_signs
+from experiments.tables import gaps, paired
 from scipy import stats
 from sklearn.datasets import make_moons
 
@@ -163,3 +165,40 @@ def test_a_data_set_that_ours_has_not_run_on_is_not_in_the_headline():
     assert "mnist" not in headline([forest])
     ours = forest | {"method": "piefs", "accuracy": 0.8}
     assert "| mnist | **80.00** | 90.00 (random-forest) |" in headline([forest, ours])
+
+
+def test_differences_are_paired_by_seed():
+    reference = [record("x", "default", seed, accuracy) for seed, accuracy in ((0, 0.5), (1, 0.9))]
+    found = [record("x", "other", seed, accuracy) for seed, accuracy in ((1, 0.93), (0, 0.52))]
+    unpaired = record("x", "other", 2, 0.1)
+    assert gaps([*found, unpaired], reference) == pytest.approx([3, 2])
+    assert paired([*found, unpaired], reference, 2) == "+2.50 ± 0.50 [2]"
+    assert paired([unpaired], reference) == "–"
+
+
+def test_pictures_show_every_method_at_its_accuracy(tmp_path):
+    runs = [
+        record(dataset, method, seed, accuracy) | {"study": study}
+        for study, dataset, method, accuracy in (
+            ("labels", "mnist-10", "piefs", 0.8),
+            ("labels", "mnist-100", "piefs", 0.9),
+            ("labels", "mnist-10", "mlp", 0.7),
+            ("geometry", "rotated-100", "off", 0.5),
+            ("geometry", "irrelevant-100", "off", 0.6),
+            ("ablation", "htru2", "default", 0.98),
+            ("ablation", "htru2", "relu", 0.97),
+        )
+        for seed in range(2)
+    ]
+    lines = {line.get_label(): line for line in pictures.labels(runs).axes[0].containers}
+    assert lines.keys() == {"piefs", "mlp"}
+    np.testing.assert_allclose(lines["piefs"][0].get_xydata(), [[10, 80], [100, 90]])
+    assert [axis.get_title() for axis in pictures.geometry(runs).axes] == ["rotated", "irrelevant"]
+    seeds = pictures.ablation(runs).axes[0].lines[0]
+    np.testing.assert_allclose(seeds.get_xdata(), [-1, -1])
+    pictures.draw(runs, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "ablation.png",
+        "labels.png",
+        "geometry.png",
+    }

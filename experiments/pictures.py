@@ -70,7 +70,7 @@ def geometry(records: Records) -> Figure | None:
     kinds = list(dict.fromkeys(name.split("-")[0] for name in datasets))
     if not kinds:
         return None
-    names = list(of(records, "geometry"))
+    names = sorted(of(records, "geometry"), key=lambda name: name != "off")  # which has no colour
     figure, axes = plt.subplots(
         1, len(kinds), figsize=(3.6 * len(kinds) + 2.4, 3.8), layout="constrained", sharey=True
     )
@@ -79,7 +79,7 @@ def geometry(records: Records) -> Figure | None:
         for i, name in enumerate(names):
             x, mean, error = _line(records, "geometry", name, counts)
             peer = name in ("recursive-feature-machine", "random-forest", "mutual-information")
-            look: dict[str, Any] = {"ls": OTHERS if peer else OURS, "color": CLASS_COLORS[i % 10]}
+            look: dict[str, Any] = {"ls": OTHERS if peer else OURS, "color": CLASS_COLORS[i - 1]}
             if name == "off":
                 look |= {"color": "black", "lw": 2.2}
             axis.errorbar(x, mean, yerr=error, marker="o", ms=3.5, label=name, **look)

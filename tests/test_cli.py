@@ -67,6 +67,18 @@ def test_help_lists_the_commands_without_loading_the_engine():
     assert loaded.stdout.strip() == "set()"
 
 
+def test_a_mistyped_model_is_told_before_anything_heavy_is_loaded():
+    probe = (
+        "import sys; from piefs.cli.app import main\n"
+        "sys.argv = ['piefs', 'predict', 'nowhere', 'rows.csv']\n"
+        "try: main()\n"
+        "except SystemExit as end: print(end.code, {'jax', 'sklearn'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "2 set()"
+    assert done.stderr.strip() == "piefs: there is no model at nowhere"
+
+
 def test_json_output_is_the_metrics_file_and_nothing_else(tmp_path):
     done = piefs_process(
         *("fit", "circles", *SMALL, "--metric", "diag", "--no-report", "--out", tmp_path, "--json")

@@ -268,9 +268,10 @@ def main() -> None:
             raise
         message, code = _verdict(error)
         print(f"piefs: {message}", file=sys.stderr)
-        from piefs.processes import end
+        if "jax" in sys.modules:  # else there is no company, and loading it would take seconds
+            from piefs.processes import end
 
-        end(code)
+            end(code)
         sys.exit(code)
 
 

@@ -80,8 +80,6 @@ def _check_names(document: dict[str, Any]) -> None:
 
 def open_estimator(path: Path) -> tuple[Any, dict[str, Any]]:
     """The fitted estimator of a run's folder, or of the model folder in it, and its document."""
-    if not path.exists():
-        raise InputError(f"there is no model at {path}")
     return load_with_document(path / "model" if (path / "model").is_dir() else path)
 
 

@@ -49,6 +49,13 @@ class ExportFormat(StrEnum):
     numpy = "numpy"
 
 
+def _model_there(path: Path) -> Path:
+    """The folder, if there is one: a mistyped name is told before what reads models is loaded."""
+    if not path.exists():
+        raise InputError(f"there is no model at {path}")
+    return path
+
+
 Seed = Annotated[int, typer.Option(help="Seed of initialisation and batches.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
@@ -62,7 +69,10 @@ Dask = Annotated[
 ]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is in the results' folder.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was cut off.")]
-Model = Annotated[Path, typer.Argument(help="A run's folder, or the model folder in it.")]
+Model = Annotated[
+    Path,
+    typer.Argument(help="A run's folder, or the model folder in it.", callback=_model_there),
+]
 Data = Annotated[
     str,
     typer.Argument(

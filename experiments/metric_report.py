@@ -104,6 +104,21 @@ def geometry_benchmark(records: Records) -> str:
     return GEOMETRY + text if text else ""
 
 
+def geometry_summary(records: Records) -> str:
+    """Accuracy by method and data set, and the angle at which a metric finds the plane."""
+    datasets = datasets_of(records, "geometry")
+    by_set = {dataset: of(records, "geometry", dataset) for dataset in datasets}
+    methods = _from_off(of(records, "geometry"), GEOMETRY_METRICS)
+    rows = [[name, *(_found(by_set[d].get(name, [])) for d in datasets)] for name, _ in methods]
+    return table(["method", *datasets], rows)
+
+
+def _found(found: Records) -> str:
+    """Accuracy, and in parentheses the angle of the metric, or else that of what stands for it."""
+    angle = "angle_metric" if found and "angle_metric" in found[0] else "angle_maps"
+    return f"{_mean(found, 'accuracy', 100)} ({_mean(found, angle, 1, 0)}°)" if found else "–"
+
+
 def metrics_study(records: Records) -> str:
     """Accuracy, Gram error, anisotropy and time of each metric, with labels and without."""
     text = ""

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import t as student_t
 
 from experiments import pictures, stability
-from experiments.metric_report import geometry_benchmark, metrics_study
+from experiments.metric_report import geometry_benchmark, geometry_summary, metrics_study
 from experiments.records import RESULTS
 from experiments.tables import Records, datasets_of, load_records, of, paired, spread, table
 from piefs.io import atomic
@@ -326,18 +326,26 @@ def page(records: Records) -> str:
     return INTRODUCTION + "".join(section(records) for section in SECTIONS)
 
 
+def insets(records: Records) -> list[tuple[Path, str, str]]:
+    """Tables that stand on other pages: the page, the name between whose marks, the table."""
+    return [
+        (Path("README.md"), "beyond", headline(records)),
+        (Path("docs/metrics.md"), "geometry", geometry_summary(records)),
+    ]
+
+
 def main() -> None:
-    """Write the page, and the table of the README."""
+    """Write the page, and the tables on others."""
     records = load_records(RESULTS / "records")
     stability.draw(records)
     pictures.draw(records)
     atomic.write_bytes(RESULTS / "README.md", page(records).encode())
-    readme = Path("README.md")
-    before, rest = readme.read_text(encoding="utf-8").split("<!-- beyond -->\n")
-    after = rest.split("<!-- /beyond -->")[1]
-    text = f"{before}<!-- beyond -->\n{headline(records)}<!-- /beyond -->{after}"
-    atomic.write_bytes(readme, text.encode())
-    print(f"{RESULTS / 'README.md'} and the README's table: {len(records)} records")
+    for path, name, made in insets(records):
+        before, rest = path.read_text(encoding="utf-8").split(f"<!-- {name} -->\n")
+        after = rest.split(f"<!-- /{name} -->")[1]
+        text = f"{before}<!-- {name} -->\n{made}<!-- /{name} -->{after}"
+        atomic.write_bytes(path, text.encode())
+    print(f"{RESULTS / 'README.md'} and the tables on other pages: {len(records)} records")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from experiments.geometry import MORE
 from experiments.records import RESULTS
 from experiments.tables import Records, datasets_of, gaps, of
 from piefs.plot import CLASS_COLORS, STYLE
@@ -70,7 +71,8 @@ def geometry(records: Records) -> Figure | None:
     kinds = list(dict.fromkeys(name.split("-")[0] for name in datasets))
     if not kinds:
         return None
-    names = sorted(of(records, "geometry"), key=lambda name: name != "off")  # which has no colour
+    names = [name for name in of(records, "geometry") if not name.endswith(MORE)]
+    names.sort(key=lambda name: name != "off")  # which has no colour
     figure, axes = plt.subplots(
         1, len(kinds), figsize=(3.6 * len(kinds) + 2.4, 3.8), layout="constrained", sharey=True
     )

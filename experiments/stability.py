@@ -33,8 +33,9 @@ PICTURE = """
 
 Left: the weights that the paper's gate gives to the classes and to smoothness while its 16 maps are
 trained in turn (seed 0): the noise of the batch's Gram matrix grows with the number of maps and
-closes the gate, so that late maps hardly learn of the classes. Ours are constants.
-Right: accuracy on held-out images against the training rows seen.
+lowers the gate, from 0.96 on average for the first map to 0.14 for the sixteenth. Ours are
+constants. Right: accuracy against the training rows seen, of the paper's preset on 5,000 official
+test images, of ours on 10,000 training images held out: levels compare roughly.
 """
 
 

@@ -164,7 +164,7 @@ def test_a_data_set_that_ours_has_not_run_on_is_not_in_the_headline():
     forest = {"study": "main", "dataset": "mnist", "method": "random-forest", "accuracy": 0.9}
     assert "mnist" not in headline([forest])
     ours = forest | {"method": "piefs", "accuracy": 0.8}
-    assert "| mnist | **80.00** | 90.00 (random-forest) |" in headline([forest, ours])
+    assert "| mnist | 80.00 | **90.00 (random-forest)** |" in headline([forest, ours])
 
 
 def test_differences_are_paired_by_seed():

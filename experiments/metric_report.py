@@ -22,10 +22,10 @@ A split draws other rows and another rotation. Ours are 4 maps with hidden layer
 `orthogonality` 1 and 2,000 steps on columns as they are. Every metric has its smoothness chosen on
 the same validation rows among three values, `off` too, or among five that go down to the preset's
 own; the gain is over `off` with as many values on the same split. Angle: the largest principal
-angle between the true plane and the two leading directions, of the average gradient outer product of the
-maps (or of the forest's importances, or of the mutual information, on the diagonal), and of the
-inverse metric. Ranking: Spearman's correlation of the columns' relevance with their true share of
-the plane.
+angle between the true plane and the two leading directions, of the average gradient outer product
+of the maps (or of the forest's importances, or of the mutual information, on the diagonal), and of
+the inverse metric. Ranking: Spearman's correlation of the columns' relevance with their true share
+of the plane.
 
 ![Accuracy against the number of labelled rows](figures/geometry.png)
 """

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from piefs import pretrain
-from piefs.estimators import base
+from piefs.estimators import configurable
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,7 +32,7 @@ def train_briefly(monkeypatch: Any, n_steps: int = 30) -> None:
     Nor are trials made of how many steps to take, or of how much decay, unless they are asked for,
     and maps are distilled in a few steps, too.
     """
-    resolve, distil = base.resolve_settings, pretrain.graph_laplacian_maps
+    resolve, distil = configurable.resolve_settings, pretrain.graph_laplacian_maps
 
     def few_steps(*args: Any, **keywords: Any) -> dict[str, Any]:
         settings = resolve(*args, **keywords)
@@ -40,7 +40,7 @@ def train_briefly(monkeypatch: Any, n_steps: int = 30) -> None:
             settings["early_stopping"] = False
         return settings | {"steps_per_component": min(settings["steps_per_component"], n_steps)}
 
-    monkeypatch.setattr(base, "resolve_settings", few_steps)
+    monkeypatch.setattr(configurable, "resolve_settings", few_steps)
     monkeypatch.setattr(pretrain, "graph_laplacian_maps", partial(distil, n_steps=n_steps))
 
 

@@ -88,7 +88,7 @@ def gaps_without_labels(records: Records) -> str:
 def geometry_benchmark(records: Records) -> str:
     """Accuracy, the gain over `off`, and how well the informative plane is found."""
     text = ""
-    for dataset in datasets_of(records, "geometry"):
+    for dataset in _geometry_sets(records):
         methods = of(records, "geometry", dataset)
         rows = [
             [
@@ -109,9 +109,19 @@ def geometry_benchmark(records: Records) -> str:
     return GEOMETRY + text if text else ""
 
 
+def _geometry_sets(records: Records) -> list[str]:
+    """The data sets of the benchmark by kind, then by the number of labelled rows."""
+
+    def key(dataset: str) -> tuple[str, int]:
+        kind, n_rows = dataset.split("-")
+        return kind, int(n_rows)
+
+    return sorted(datasets_of(records, "geometry"), key=key)
+
+
 def geometry_summary(records: Records) -> str:
     """Accuracy by method and data set, and the angle at which a metric finds the plane."""
-    datasets = datasets_of(records, "geometry")
+    datasets = _geometry_sets(records)
     by_set = {dataset: of(records, "geometry", dataset) for dataset in datasets}
     methods = _from_off(of(records, "geometry"), GEOMETRY_ORDER)
     rows = [[name, *(_found(by_set[d].get(name, [])) for d in datasets)] for name, _ in methods]

@@ -71,8 +71,9 @@ def geometry(records: Records) -> Figure | None:
     kinds = list(dict.fromkeys(name.split("-")[0] for name in datasets))
     if not kinds:
         return None
-    names = [name for name in of(records, "geometry") if not name.endswith(MORE)]
-    names.sort(key=lambda name: name != "off")  # which has no colour
+    found = of(records, "geometry")
+    names = [name for name in found if name + MORE not in found]  # the better chosen of two
+    names.sort(key=lambda name: not name.startswith("off"))  # which has no colour
     figure, axes = plt.subplots(
         1, len(kinds), figsize=(3.6 * len(kinds) + 2.4, 3.8), layout="constrained", sharey=True
     )
@@ -82,7 +83,7 @@ def geometry(records: Records) -> Figure | None:
             x, mean, error = _line(records, "geometry", name, counts)
             peer = name in ("recursive-feature-machine", "random-forest", "mutual-information")
             look: dict[str, Any] = {"ls": OTHERS if peer else OURS, "color": CLASS_COLORS[i - 1]}
-            if name == "off":
+            if name.startswith("off"):
                 look |= {"color": "black", "lw": 2.2}
             axis.errorbar(x, mean, yerr=error, marker="o", ms=3.5, label=name, **look)
         axis.set(xscale="log", xlabel="labelled rows", title=kind)

@@ -46,9 +46,9 @@ def ablation(records: Records) -> Figure | None:
 
 
 def labels(records: Records) -> Figure | None:
-    """Accuracy against the number of labels, a line a method."""
+    """Accuracy against the number of labels, a line a method; one number makes no line."""
     counts = {int(name.split("-")[1]): name for name in datasets_of(records, "labels")}
-    if not counts:
+    if len(counts) < 2:
         return None
     figure, axis = plt.subplots(figsize=(8.6, 4.4), layout="constrained")
     lines = {name: _line(records, "labels", name, counts) for name in of(records, "labels")}

@@ -77,9 +77,9 @@ FEW_LABELS = """
 MNIST, so many labels a class, and 10,000 further images without; test accuracy in percent on all
 10,000 test images.
 
-![Accuracy against the number of labels](figures/labels.png)
-
 """
+
+FEW_LABELS_PICTURE = "\n![Accuracy against the number of labels](figures/labels.png)\n"
 
 
 def ordered(methods: dict[str, Records]) -> list[tuple[str, Records]]:
@@ -267,7 +267,8 @@ def labels_section(records: Records) -> str:
         [name, *(spread(found.get(name, []), "accuracy", 100, 1) for found in by_dataset)]
         for name in of(records, "labels")
     ]
-    return FEW_LABELS + table(["method", *(d.split("-")[1] for d in datasets)], rows)
+    text = FEW_LABELS + table(["method", *(d.split("-")[1] for d in datasets)], rows)
+    return text + FEW_LABELS_PICTURE if len(datasets) > 1 else text
 
 
 SECTIONS: tuple[Callable[[Records], str], ...] = (

@@ -8,6 +8,7 @@ import pytest
 from faults import full_disk
 from piefs.errors import InputError, StorageError
 from piefs.paper.cells import DATASETS, ITEMS, VARIANTS, Cell, cells_of
+from piefs.paper.components import COMPONENTS
 from piefs.paper.grid import run_grid
 from piefs.paper.ledger import CLAIMS, deviations, ledger
 from piefs.paper.published import ACCURACY, GRAM_ERROR, reported_split
@@ -236,6 +237,20 @@ def test_classical_baselines_of_small_sets_are_the_papers_on_validation_rows():
     assert reported_split("htru2", "neuralef") == reported_split("htru2", "piefs-off") == "test"
 
 
+def test_fewer_maps_have_as_many_steps_in_all_and_the_papers_numbers_beside_them(results):
+    for n_maps in (2, 4, 8):
+        cell = Cell("circles", "piefs-off", "unsupervised", f"maps-{n_maps}", 0)
+        assert cell in cells_of(["table-maps"])
+        keywords = cell.keywords()
+        assert keywords["n_components"] * keywords["steps_per_component"] == 60_000
+    (table,) = [t for t in tables(Records(results / "records")) if t.name == "maps"]
+    entries = dict(zip(table.columns, dict(table.rows)["Two Moons, supervised"], strict=True))
+    assert entries["test accuracy, K = 16"].ours.n_seeds == 1
+    assert entries["test accuracy, K = 2"].ours is None
+    assert {entries[f"test accuracy, K = {k}"].paper for k in (2, 4, 8, 16)} == {(99.87, 0.0)}
+    assert entries["Gram error, K = 4"].paper == (0.16, None)
+
+
 def test_summary_has_its_columns_and_the_papers_numbers(results):
     rows = list(csv.DictReader(io.StringIO(summary_csv(Records(results / "records")))))
     assert list(rows[0]) == list(SUMMARY_COLUMNS)
@@ -267,12 +282,19 @@ def test_report_shows_tables_figures_and_every_claim(results):
     assert all(quote.split(",")[0].replace("'", "&#x27;") in text for quote, _, _ in CLAIMS)
     assert "http://" not in text
     assert "https://" not in text
-    assert "piefs-off" in (results / "README.md").read_text()
+    summary = (results / "README.md").read_text()
+    assert "piefs-off" in summary
+    for component, *_ in COMPONENTS:
+        assert f"<td class=text>{component}</td>" in text
+        assert f"| {component} |" in summary
+    assert "Deng et al. (2022) themselves report 84.98" in text
 
 
 def test_claims_without_their_runs_are_open(tmp_path):
     claims = ledger(Records(tmp_path))
-    assert [claim.holds for claim in claims].count(None) == len(CLAIMS) - 1
+    identities = [claim for claim in claims if claim.holds is not None]
+    assert {claim.where for claim in identities} == {"Sec. 2.4"}
+    assert len(claims) == len(CLAIMS)
     assert deviations(Records(tmp_path)) == []
 
 

@@ -53,6 +53,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "t-class-0.1": {"t_class": 0.1},
     "t-class-2": {"t_class": 2.0},
     **{f"batch-{size}": {"batch_size": size} for size in (256, 512, 1024, 4096)},
+    # 60,000 steps in all, as with 16 maps
+    **{f"maps-{k}": {"n_components": k, "steps_per_component": 60_000 // k} for k in (2, 4, 8)},
 }
 """What a variant changes in the preset `paper`."""
 
@@ -141,8 +143,10 @@ def _unsupervised(n: int) -> list[Cell]:
     return plain + rescued
 
 
-def _variants(datasets: Iterable[str], *variants: str, n: int) -> list[Cell]:
-    return _grid(datasets, ("piefs-off",), n, variants=("paper", *variants))
+def _variants(
+    datasets: Iterable[str], *variants: str, n: int, mode: str = "supervised"
+) -> list[Cell]:
+    return _grid(datasets, ("piefs-off",), n, mode, variants=("paper", *variants))
 
 
 ITEMS: dict[str, Callable[[int], list[Cell]]] = {
@@ -171,6 +175,11 @@ ITEMS: dict[str, Callable[[int], list[Cell]]] = {
     "table-batch": lambda n: _variants(
         ("mnist",), "batch-256", "batch-512", "batch-1024", "batch-4096", n=min(n, 2)
     ),
+    "table-maps": lambda n: [
+        cell
+        for mode in MODES
+        for cell in _variants(LOW_DIMENSIONAL, "maps-8", "maps-4", "maps-2", n=min(n, 2), mode=mode)
+    ],
     "figure-geometry": lambda n: _grid(PLANE, ("piefs-off",), 1),
     "figure-maps": lambda n: _grid(PLANE, ("piefs-off",), 1),
     "figure-accuracy": lambda n: _grid(DATASETS, ("piefs-off",), n),

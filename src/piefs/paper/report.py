@@ -9,25 +9,13 @@ from pathlib import Path
 from piefs.io import atomic
 from piefs.io.documents import reading
 from piefs.io.models import library_versions
+from piefs.paper.components import COMPONENTS, HEAD
 from piefs.paper.figures import CAPTIONS, draw_all
-from piefs.paper.ledger import Claim, deviations, ledger
+from piefs.paper.ledger import EXPLANATIONS, Claim, deviations, ledger
 from piefs.paper.records import Records
 from piefs.paper.tables import Entry, Table, tables
 from piefs.paper.text import markdown, number_of, over_seeds, summary_csv
 from piefs.report.html import document, figure, heading, marked, png, table
-
-EXPLANATIONS: dict[str, str] = {
-    **{
-        f"{plane}/piefs-off/unsupervised/paper": "The energy shrinks every map but the constant; "
-        "the probe, regularised as scikit-learn does by default, hardly sees them. Z-scored, they "
-        "separate the classes: see the table of z-scored coordinates."
-        for plane in ("two-moons", "circles")
-    },
-    "mnist/piefs-off/unsupervised/paper": "Not explained. Tried on validation rows: rates, "
-    "batches, input scaling, initialisation and the weight of the energy; all stay at the level of "
-    "principal components (LOG.md).",
-}
-"""Why a number differs from the paper's, as far as experiments can tell."""
 
 STYLE = """
 :root { color-scheme: light; --ink: #1c2733; --soft: #5d6b7a; --line: #dde3ea; --tint: #f5f7fa; }
@@ -77,6 +65,8 @@ def _page(
         "<a href='#ledger'>Claims</a><a href='#deviations'>Deviations</a>"
         "<a href='#again'>Again</a></nav>",
         "<h2 id=tables>Tables</h2>",
+        "<h3 id=training-components>Training components</h3>",
+        _components(),
         *map(_table, made),
         "<h2 id=figures>Figures</h2>",
         *(_figure(name, path) for name, path in figures.items()),
@@ -107,6 +97,14 @@ def _table(made: Table) -> str:
         f"<h3 id='{made.name}'>{escape(made.title)}</h3><p class=note>{marked(made.note)}</p>"
         + table(heading(["", *made.columns]), *rows)
     )
+
+
+def _components() -> str:
+    rows = (
+        "<tr>" + "".join(f"<td class=text>{marked(text)}</td>" for text in row) + "</tr>"
+        for row in COMPONENTS
+    )
+    return table(heading(HEAD), *rows)
 
 
 def _cell(entry: Entry, digits: int) -> str:
@@ -156,11 +154,21 @@ def _readme(made: list[Table], claims: list[Claim]) -> str:
         " mean ± standard deviation [seeds], then the paper's in parentheses. Accuracies are in per"
         " cent.",
         "",
+        "### Training components",
+        "",
+        *_markdown_rows(HEAD, COMPONENTS),
+        "",
         *map(markdown, made),
         "### Claims",
         "",
-        "| the paper | where | here | |",
-        "|---|---|---|---|",
-        *(f"| {c.quote} | {c.where} | {c.finding} | {_verdict(c.holds)} |" for c in claims),
+        *_markdown_rows(
+            ("the paper", "where", "here", ""),
+            ((c.quote, c.where, c.finding, _verdict(c.holds)) for c in claims),
+        ),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _markdown_rows(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return [lines[0], "|" + "---|" * len(tuple(head)), *lines[1:]]

@@ -86,6 +86,9 @@ def _schedules() -> Iterator[Run]:
     for seed in range(5):
         for name, make in SCHEDULES.items():
             yield Run("schedules", "htru2", name, seed, make)
+    for seed in range(3):
+        for name in ("sequential", "joint", "nested"):  # of about the same length; `paper` is not
+            yield Run("schedules", "cifar10-embedding", name, seed, SCHEDULES[name])
 
 
 def _ablation() -> Iterator[Run]:

@@ -16,7 +16,7 @@ from piefs.paper.records import Records, Summary, summaries
 from piefs.paper.report import write_report
 from piefs.paper.tables import Entry, tables
 from piefs.paper.text import SUMMARY_COLUMNS, summary_csv
-from piefs.paper.work import make, work
+from piefs.paper.work import baseline_of, make, work
 
 ROOT = Path(__file__).parent.parent
 MOONS = Cell("two-moons", "piefs-off", "supervised", "paper", 0)
@@ -238,17 +238,26 @@ def test_classical_baselines_of_small_sets_are_the_papers_on_validation_rows():
 
 
 def test_fewer_maps_have_as_many_steps_in_all_and_the_papers_numbers_beside_them(results):
-    for n_maps in (2, 4, 8):
+    for n_maps in (3, 4, 8):
         cell = Cell("circles", "piefs-off", "unsupervised", f"maps-{n_maps}", 0)
         assert cell in cells_of(["table-maps"])
         keywords = cell.keywords()
         assert keywords["n_components"] * keywords["steps_per_component"] == 60_000
     (table,) = [t for t in tables(Records(results / "records")) if t.name == "maps"]
-    entries = dict(zip(table.columns, dict(table.rows)["Two Moons, supervised"], strict=True))
-    assert entries["test accuracy, K = 16"].ours.n_seeds == 1
-    assert entries["test accuracy, K = 2"].ours is None
-    assert {entries[f"test accuracy, K = {k}"].paper for k in (2, 4, 8, 16)} == {(99.87, 0.0)}
+    rows = dict(table.rows)
+    entries = dict(zip(table.columns, rows["Two Moons, piefs-off, supervised"], strict=True))
+    assert entries["accuracy, K = 16"].ours.n_seeds == 1
+    assert entries["accuracy, K = 3"].ours is None
+    assert {entries[f"accuracy, K = {k}"].paper for k in (3, 4, 8, 16)} == {(99.87, 0.0)}
     assert entries["Gram error, K = 4"].paper == (0.16, None)
+
+
+@pytest.mark.parametrize(("variant", "n_maps"), [("paper", 16), ("maps-4", 4)])
+def test_neuralef_has_as_many_maps_as_its_variant_says(variant, n_maps):
+    cell = Cell("two-moons", "neuralef", "unsupervised", variant, 0)
+    assert cell in cells_of(["table-maps"])
+    found = [v for k, v in baseline_of(cell).get_params().items() if k.endswith("n_components")]
+    assert found == [n_maps]
 
 
 def test_summary_has_its_columns_and_the_papers_numbers(results):

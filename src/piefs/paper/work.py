@@ -123,12 +123,16 @@ def _plane(model: Any, data: Dataset) -> bytes:
     return file.getvalue()
 
 
-def _fit_baseline(cell: Cell, data: Dataset, quick: bool) -> dict[str, Any]:
-    n_components = QUICK["n_components"] if quick else 16
+def baseline_of(cell: Cell, *, quick: bool = False) -> Any:
+    """The baseline that a cell fits, with as many features as ours has maps."""
+    n_components = cell.keywords(quick=quick).get("n_components", 16)
     image = cell.dataset == "mnist"
     model = make_baseline(cell.method, seed=cell.seed, n_components=n_components, image=image)
-    if quick:
-        model.set_params(**_short_budgets(model))
+    return model.set_params(**_short_budgets(model)) if quick else model
+
+
+def _fit_baseline(cell: Cell, data: Dataset, quick: bool) -> dict[str, Any]:
+    model = baseline_of(cell, quick=quick)
     start = time.perf_counter()
     model.fit(data.train.x, data.train.y)
     return {

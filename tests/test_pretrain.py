@@ -38,6 +38,29 @@ def test_distillation_lowers_the_loss_of_every_map(circle):
     assert (error[1] < error[0]).all()
 
 
+def test_many_rows_are_distilled_block_by_block_and_every_row_is_seen(equations):
+    """2,500 rows are three blocks of at most 1,000: no step forms layers of all of them."""
+    rng = np.random.default_rng(0)
+    x = jnp.asarray(rng.uniform(-1, 1, (2500, 2)), jnp.float32)
+    fresh = stack([init_map(jax.random.key(0), 2, (16,))])
+    lengths = {
+        size
+        for one in equations(lambda x, y: distill(fresh, x, y, 3), x, x[:, :1])
+        if one.primitive.name == "dot_general"
+        for size in one.outvars[0].aval.shape
+    }
+    assert 834 in lengths
+    assert 2500 not in lengths
+    targets = jnp.sign(x[:, :1]) * jnp.where(jnp.arange(2500) < 1700, 1, 2)[:, None]
+    learned = distill(fresh, x, targets, 600)
+    error = np.mean((np.asarray(coordinates(learned, x)) - targets)[1700:] ** 2)
+    unseen = np.mean(
+        (np.asarray(coordinates(distill(fresh, x[:1700], targets[:1700], 600), x)) - targets)[1700:]
+        ** 2
+    )
+    assert error < unseen
+
+
 def test_subsample_is_distinct_rows_and_fixed_by_the_seed():
     rows = subsample(5000, 3)
     assert len(np.unique(rows)) == 1000

@@ -4,13 +4,14 @@ import csv
 import io
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
 from rich.console import Console
 from sklearn.model_selection import cross_val_score
 
-from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
+from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load, pretrain
 from piefs.callbacks import (
     Checkpoint,
     EarlyStopping,
@@ -176,6 +177,73 @@ def test_the_bar_shows_stage_maps_score_and_time_and_goes_away(moons):
     assert shown[-1][2].startswith("validation ")
     assert bar._bar is None
     assert "training" in out.getvalue()
+
+
+@pytest.fixture
+def short_distillation(monkeypatch):
+    """A warm start in 250 steps, looked at after 0, 100 and 200 of them."""
+    monkeypatch.setattr(
+        pretrain, "graph_laplacian_maps", partial(pretrain.graph_laplacian_maps, n_steps=250)
+    )
+
+
+def test_a_warm_start_tells_how_far_it_is(moons, short_distillation, capsys):
+    heard = []
+
+    class Ear:
+        def prepare(self, *what):
+            heard.append(what)
+
+        def __call__(self, state):
+            heard.append("training")
+
+    fit(moons, Ear(), pretraining="graph-laplacian", verbose=1)
+    before = heard[: heard.index("training")]
+    graph, *steps = before
+    assert graph == ("neighbourhood graph", 0, 1)
+    assert steps == [("maps that follow the graph", done, 250) for done in (0, 100, 200)]
+    assert capsys.readouterr().out.splitlines()[:3] == [
+        "neighbourhood graph",
+        "maps that follow the graph: 250 steps",
+        "training: at most 60 steps",
+    ]
+
+
+def test_a_graph_without_labels_is_told_of_too(moons, capsys):
+    PIEFSTransformer(supervised=False, verbose=1, **SMALL).fit(moons[0])
+    assert "neighbourhood graph\n" in capsys.readouterr().out
+
+
+def test_the_bar_shows_what_comes_before_training(moons, short_distillation):
+    bar = ProgressBar(Console(file=io.StringIO(), force_terminal=True))
+    shown = []
+
+    class Eye:
+        def prepare(self, *_):
+            task = bar._bar.tasks[0]
+            shown.append((task.description, task.completed, task.total))
+
+        def __call__(self, state):
+            pass
+
+    fit(moons, bar, Eye(), pretraining="graph-laplacian")
+    assert shown[0] == ("neighbourhood graph", 0, 1)
+    assert shown[-1] == ("maps that follow the graph", 200, 250)
+
+
+def test_the_bar_goes_away_when_a_warm_start_fails(moons):
+    bar = ProgressBar(Console(file=io.StringIO(), force_terminal=True))
+
+    class Failing:
+        def prepare(self, *_):
+            raise RuntimeError("on purpose")
+
+        def __call__(self, state):
+            pass
+
+    with pytest.raises(RuntimeError, match="on purpose"):
+        fit(moons, bar, Failing(), pretraining="graph-laplacian")
+    assert bar._bar is None
 
 
 def test_the_bar_is_quiet_away_from_a_terminal(moons, capsys):

@@ -27,14 +27,24 @@ class ProgressBar:
         self.console = console
         self._bar: Progress | None = None
 
+    def prepare(self, what: str, done: int, total: int) -> None:
+        """Show how far something is that comes before training."""
+        if done == 0:
+            self._start(what, total)
+        elif self._bar is not None:
+            self._bar.update(self._task, completed=done)
+
     def begin(self, stage: Stage) -> None:
         """Start anew, for this stage."""
-        self._stage, total = stage, stage.config.total_steps
+        self._stage = stage
+        self._start(f"{stage.name}, compiling", stage.config.total_steps)
+
+    def _start(self, description: str, total: int) -> None:
         if self._bar is None:
             self._bar = _bar(self.console or Console())
             self._task = self._bar.add_task("", total=total, note="")
             self._bar.start()
-        self._bar.reset(self._task, total=total, description=f"{stage.name}, compiling", note="")
+        self._bar.reset(self._task, total=total, description=description, note="")
 
     def __call__(self, state: TrainState) -> None:
         """Move to where the state is."""
@@ -82,6 +92,11 @@ class ProgressPrinter:
 
     def __init__(self, verbose: int = 1) -> None:
         self.verbose = verbose
+
+    def prepare(self, what: str, done: int, total: int) -> None:
+        """Print what comes before training, when it begins."""
+        if done == 0:
+            print(f"{what}: {total:,} steps" if total > 1 else what, flush=True)
 
     def begin(self, stage: Stage) -> None:
         """Print what the next steps are for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from piefs.config import TrainConfig
@@ -41,6 +41,22 @@ def announce(callbacks: Iterable[Callback], stage: Stage) -> None:
         begin = getattr(callback, "begin", None)
         if begin is not None:
             begin(stage)
+
+
+Telling = Callable[[str, int, int], None]
+"""What is being prepared, how much of it is done, and of how much."""
+
+
+def telling(callbacks: Iterable[Callback]) -> Telling:
+    """A function that tells the callbacks with a method `prepare` what comes before training."""
+    methods = [getattr(callback, "prepare", None) for callback in callbacks]
+
+    def tell(what: str, done: int, total: int) -> None:
+        for prepare in methods:
+            if prepare is not None:
+                prepare(what, done, total)
+
+    return tell
 
 
 def dismiss(callbacks: Iterable[Callback]) -> None:

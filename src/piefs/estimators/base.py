@@ -12,7 +12,7 @@ import numpy as np
 
 from piefs.batches import Samples
 from piefs.callbacks.progress import ProgressPrinter
-from piefs.callbacks.stages import Stage, announce, dismiss
+from piefs.callbacks.stages import Stage, announce, dismiss, telling
 from piefs.columns import coordinates_of, dirichlet_matrix, weighted_gram
 from piefs.devices import devices_of
 from piefs.diagnosis import Evidence, findings
@@ -110,19 +110,19 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             settings["weight_decay"] = decays[0]
             if settings["n_components"] == "auto":
                 settings["n_components"] = most_maps(len(X))
-            warm = self._begin_from(samples, settings)
-            length = 1.0 if in_turn else leading_variance(samples)
-            self.config_ = train_config(settings, seed=self.seed_, squared_length=length)
-            self.n_iter_budget_ = self.config_.total_steps
             callbacks = self._watching(given, samples, whiten=settings["whiten"])
-            to_train: dict[str, Any] = {
-                "n_outputs": n_outputs,
-                "readout_loss": readout_loss,
-                "validation": self._validation(validation_data),
-                "warm_start": warm,
-                "callbacks": callbacks,
-            }
             try:
+                warm = self._begin_from(samples, settings, callbacks)
+                length = 1.0 if in_turn else leading_variance(samples)
+                self.config_ = train_config(settings, seed=self.seed_, squared_length=length)
+                self.n_iter_budget_ = self.config_.total_steps
+                to_train: dict[str, Any] = {
+                    "n_outputs": n_outputs,
+                    "readout_loss": readout_loss,
+                    "validation": self._validation(validation_data),
+                    "warm_start": warm,
+                    "callbacks": callbacks,
+                }
                 final = self._trained(samples, settings, decays, to_train)
             finally:
                 dismiss(callbacks)
@@ -162,7 +162,8 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             self._choose_n_components(samples, settings, to_train)
         self.settings_ = described(settings)
         if settings["schedule"] == "spectral":
-            samples = graph_samples(samples, settings, self.seed_)
+            tell = telling(to_train["callbacks"])
+            samples = graph_samples(samples, settings, self.seed_, tell)
         announce(to_train["callbacks"], Stage("training", self.config_))
         state = initial_state(samples, self.config_, to_train["n_outputs"], to_train["warm_start"])
         for callback in to_train["callbacks"]:
@@ -240,7 +241,9 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
     def _scorer(self, targets: np.ndarray) -> Any:
         raise NotImplementedError
 
-    def _begin_from(self, samples: Samples, settings: dict[str, Any]) -> WarmStart | None:
+    def _begin_from(
+        self, samples: Samples, settings: dict[str, Any], callbacks: Sequence[Callback]
+    ) -> WarmStart | None:
         """Maps to begin from: an earlier fit's, or distilled ones, or none."""
         if self.warm_start and hasattr(self, "model_"):
             shapes = (self.model_.center.shape[0], self.config_.n_components)
@@ -248,7 +251,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
                 return as_trained(self.model_)
         if settings["pretraining"] is None:
             return None
-        return WarmStart(distilled_maps(samples, settings, self.seed_))
+        return WarmStart(distilled_maps(samples, settings, self.seed_, telling(callbacks)))
 
     def _set_fitted(self, final: TrainState, samples: Samples, *, whiten: bool) -> None:
         self._keep_number_of_maps(final.k)

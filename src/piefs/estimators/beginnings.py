@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from piefs import pretrain
 from piefs.batches import Samples
+from piefs.callbacks.stages import Telling
 from piefs.errors import InputError
 from piefs.estimators.measures import probe_cross_entropy
 from piefs.graphs import eigenmaps
@@ -14,6 +16,8 @@ from piefs.maps import ScalarMap, unstack
 from piefs.model import Model
 from piefs.state import WarmStart
 
+GRAPH = "neighbourhood graph"
+
 
 def as_trained(model: Model) -> WarmStart:
     """The maps of a fitted model with the readout on them as they are, before mixing."""
@@ -21,15 +25,18 @@ def as_trained(model: Model) -> WarmStart:
     return WarmStart(unstack(model.maps), model.metric, readout)
 
 
-def graph_samples(samples: Samples, settings: dict[str, Any], seed: int) -> Samples:
+def graph_samples(samples: Samples, settings: dict[str, Any], seed: int, tell: Telling) -> Samples:
     """The rows that the graph is built on, with their eigenmaps for targets."""
+    tell(GRAPH, 0, 1)
     rows = pretrain.subsample(len(samples), seed, settings["graph_rows"])
     x = samples.x[rows]
     targets = eigenmaps(x, settings["n_components"]).astype(x.dtype)
     return Samples(x, targets, samples.weights[rows])
 
 
-def distilled_maps(samples: Samples, settings: dict[str, Any], seed: int) -> list[ScalarMap]:
+def distilled_maps(
+    samples: Samples, settings: dict[str, Any], seed: int, tell: Telling
+) -> list[ScalarMap]:
     """Maps fitted to a graph's eigenmaps; a calibrated T_class becomes a number in the settings."""
     rows = pretrain.subsample(len(samples), seed, settings["graph_rows"])
     n_components = settings["n_components"]
@@ -38,6 +45,7 @@ def distilled_maps(samples: Samples, settings: dict[str, Any], seed: int) -> lis
             f"graph-Laplacian pretraining of {n_components} maps needs at least "
             f"{n_components + 2} rows, not {len(rows)}"
         )
+    tell(GRAPH, 0, 1)
     x = samples.x[rows]
     targets = eigenmaps(x, n_components)
     if settings["t_class"] == "calibrated":
@@ -51,4 +59,5 @@ def distilled_maps(samples: Samples, settings: dict[str, Any], seed: int) -> lis
         hidden=tuple(settings["hidden"]),
         activation=settings["activation"],
         seed=seed,
+        watch=partial(tell, "maps that follow the graph"),
     )

@@ -26,6 +26,7 @@ h3 { margin: 1.8rem 0 .3rem; } p.note, figcaption { color: var(--soft); font-siz
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .86rem; }
 th, td { padding: .35rem .5rem; text-align: right; border-bottom: 1px solid var(--line); }
 th { background: var(--tint); font-weight: 600; } td { white-space: nowrap; }
+table:has(td.text) th { text-align: left; }
 th:first-child, td:first-child { text-align: left; } td.text { text-align: left;
 white-space: normal; } td small { display: block; color: var(--soft); }
 td.near { background: #e8f5ec; } td.far { background: #fdf0e3; } td.none { color: #b3bcc6; }

@@ -1,12 +1,16 @@
 """Coordinates without labels: maps that continue the eigenmaps of a graph."""
 
+import json
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from sklearn.datasets import make_moons, make_swiss_roll
+from sklearn.datasets import make_blobs, make_moons, make_swiss_roll
+from sklearn.linear_model import LogisticRegression, Ridge
 
-from piefs import PIEFSClassifier, PIEFSTransformer
+from commands import piefs
+from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.batches import Batch
 from piefs.errors import InputError
 from piefs.joint import SpectralObjective
@@ -60,7 +64,76 @@ def test_schedules_that_need_labels_or_none_say_so():
     with pytest.raises(InputError, match="needs labels"):
         PIEFSTransformer(schedule="nested", **SMALL).fit(X)
     with pytest.raises(InputError, match="does not look at labels"):
-        PIEFSClassifier(schedule="spectral", **SMALL).fit(X, y)
+        PIEFSTransformer(schedule="spectral", **SMALL).fit(X, y)
+    with pytest.raises(InputError, match="early_stopping watches a loss on labels"):
+        PIEFSClassifier(schedule="spectral", early_stopping=True, **SMALL).fit(X, y)
+
+
+GRAPH = SMALL | {"schedule": "spectral", "standardize": False}
+
+
+@pytest.fixture(scope="module")
+def shape(moons):
+    """Coordinates of all rows, learned without a label."""
+    return PIEFSTransformer(supervised=False, **GRAPH).fit(moons[0])
+
+
+def test_a_classifier_by_a_graph_is_those_coordinates_and_a_logistic_regression(moons, shape):
+    X, y = moons
+    model = PIEFSClassifier(**GRAPH).fit(X[:16], y[:16], X_unlabeled=X[16:])
+    phi = shape.transform(X)
+    np.testing.assert_allclose(model.transform(X), phi, atol=1e-6)
+    probe = LogisticRegression(max_iter=1000).fit(phi[:16], y[:16])
+    np.testing.assert_allclose(model.predict_proba(X), probe.predict_proba(phi), atol=1e-5)
+    assert "validation_accuracy" not in model.history_[-1]
+
+
+def test_more_than_two_classes_and_weights_reach_the_readout():
+    X, y = make_blobs(200, centers=4, random_state=0)
+    model = PIEFSClassifier(**GRAPH).fit(X, y, validation_data=(X, y))
+    probe = LogisticRegression(max_iter=1000).fit(model.coordinates_, y)
+    np.testing.assert_allclose(
+        model.predict_proba(X), probe.predict_proba(model.coordinates_), atol=1e-4
+    )
+    weighted = PIEFSClassifier(class_weight={3: 100.0}, **GRAPH).fit(X, y)
+    assert (weighted.predict(X) == 3).sum() > (model.predict(X) == 3).sum()
+
+
+def test_numbers_are_read_out_by_ridge_regression(moons, shape):
+    X, _ = moons
+    y = np.c_[X[:, 0] ** 2, X[:, 1]]
+    model = PIEFSRegressor(**GRAPH).fit(X[:50], y[:50], X_unlabeled=X[50:])
+    phi = shape.transform(X)
+    center, scale = y[:50].mean(axis=0), y[:50].std(axis=0)
+    line = Ridge(alpha=1.0).fit(phi[:50], (y[:50] - center) / scale)
+    expected = line.predict(phi) * scale + center
+    np.testing.assert_allclose(model.predict(X), expected, atol=1e-4)
+
+
+def test_settings_follow_from_all_rows_of_the_graph(moons):
+    X, y = moons
+    keywords = GRAPH | {"steps_per_component": None, "n_components": 2}
+    few = PIEFSClassifier(**keywords, callbacks=[lambda state: True])
+    alone = few.fit(X[:20], y[:20]).config_.batch_size
+    assert few.fit(X[:20], y[:20], X_unlabeled=X[20:]).config_.batch_size > alone == 20
+
+
+def test_a_classifier_by_a_graph_survives_saving_and_a_file_with_gaps(moons, tmp_path):
+    X, y = moons
+    model = PIEFSClassifier(**GRAPH).fit(X[:16], y[:16], X_unlabeled=X[16:])
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model").predict_proba(X)
+    np.testing.assert_array_equal(again, model.predict_proba(X))
+    labels = [name if i % 10 == 0 else "" for i, name in enumerate(np.array(["a", "b"])[y])]
+    lines = [f"{a},{b},{label}" for (a, b), label in zip(X, labels, strict=True)]
+    (tmp_path / "gaps.csv").write_text("\n".join(["u,v,kind", *lines]) + "\n")
+    done = piefs(
+        *("fit", tmp_path / "gaps.csv", "--target", "kind", "--schedule", "spectral"),
+        *("-k", "3", "--steps", "300", "--no-report", "--out", tmp_path / "run", "--json"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["config"]["schedule"] == "spectral"
+    assert json.loads(done.stdout)["accuracy"]["train"] > 0.8
 
 
 def test_joint_training_without_labels_works_too():

@@ -98,7 +98,11 @@ def fit(
         Preset | None, typer.Option(help="Named set of settings, default if none is named.")
     ] = None,
     schedule: Annotated[
-        str | None, typer.Option(help="nested, joint or sequential: how the maps are trained.")
+        str | None,
+        typer.Option(
+            help="nested, joint, sequential, or spectral (by a graph of the rows, for few labels): "
+            "how the maps are trained."
+        ),
     ] = None,
     metric: Annotated[
         str | None,

@@ -9,6 +9,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from sklearn.utils.validation import _num_samples
 
 from piefs.batches import Samples
 from piefs.callbacks.progress import ProgressPrinter
@@ -25,6 +26,7 @@ from piefs.estimators.coordinates import Coordinates
 from piefs.estimators.deciding import decide
 from piefs.estimators.finishing import finished_model
 from piefs.estimators.measures import leading_variance, loss_by_chance
+from piefs.estimators.readouts import solved_readout
 from piefs.estimators.rows import (
     as_precise_as,
     check_reach,
@@ -83,7 +85,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         """
         devices = devices_of(self.devices)
         self.seed_ = self._seed()
-        settings = self._settings_for(X, targets, validation_data)
+        settings = self._settings_for(X, targets, X_unlabeled, validation_data)
         in_turn = settings["schedule"] == "sequential"
         weight = checked_weight(sample_weight, X)
         given = {"X": X, "y": y, "metadata": {} if weight is None else {"sample_weight": weight}}
@@ -162,6 +164,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             self._choose_n_components(samples, settings, to_train)
         self.settings_ = described(settings)
         if settings["schedule"] == "spectral":
+            to_train = to_train | {"validation": None}  # the readout comes after training
             tell = telling(to_train["callbacks"])
             samples = graph_samples(samples, settings, self.seed_, tell)
         announce(to_train["callbacks"], Stage("training", self.config_))
@@ -173,13 +176,18 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         return train(samples, self.config_, **to_train, state=state)
 
     def _settings_for(
-        self, X: Rows, targets: np.ndarray | None, validation_data: Any
+        self, X: Rows, targets: np.ndarray | None, X_unlabeled: Any, validation_data: Any
     ) -> dict[str, Any]:
-        """The settings for these rows, with what depends on them decided."""
-        settings = self.check_settings(len(X), supervised=targets is not None)
-        if self.batch_size not in (None, "auto") and int(self.batch_size) > len(X):
+        """The settings for these rows, with what depends on them decided.
+
+        A graph does not tell rows with a label from those without: they count alike.
+        """
+        joins_unlabeled = self.schedule == "spectral" and X_unlabeled is not None
+        n_rows = len(X) + (_num_samples(X_unlabeled) if joins_unlabeled else 0)
+        settings = self.check_settings(n_rows, supervised=targets is not None)
+        if self.batch_size not in (None, "auto") and int(self.batch_size) > n_rows:
             warnings.warn(
-                f"batch_size={self.batch_size} is clipped to the {len(X)} rows there are",
+                f"batch_size={self.batch_size} is clipped to the {n_rows} rows there are",
                 stacklevel=4,
             )
         decide(settings, X, targets, is_validated=validation_data is not None)
@@ -259,6 +267,8 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         self.model_, mixing = finished_model(final, samples, scaling, whiten=whiten)
         devices = samples.devices
         self.coordinates_ = coordinates_of(self.model_.maps, samples.x, self.model_.mixing, devices)
+        if self.config_.schedule == "spectral" and samples.target is not None:
+            self.model_ = replace(self.model_, readout=solved_readout(self.coordinates_, samples))
         self.gram_ = weighted_gram(self.coordinates_, samples.weights, devices)
         self.gram_error_ = float(np.sum((self.gram_ - np.eye(final.k)) ** 2))
         raw_form = dirichlet_matrix(final.maps, final.params.metric, samples)
@@ -278,7 +288,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             self.gram_error_,
             coordinates_of(final.maps, samples.x[spread]),
             final.log_scale_ranges,
-            loss_by_chance(samples),
+            None if self.config_.schedule == "spectral" else loss_by_chance(samples),
             was_cut_short=self.n_iter_ >= self.n_iter_budget_,
             rate_cuts=final.rate_cuts,
             rate=rate_in_force(final, self.config_),

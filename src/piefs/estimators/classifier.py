@@ -74,7 +74,8 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
         sample_weight
             Weights of the rows in all three losses.
         X_unlabeled
-            Further rows without labels; they count for orthogonality and smoothness.
+            Further rows without labels; they count for orthogonality and smoothness, and with
+            schedule="spectral" for the graph.
         validation_data
             Rows and labels to score while training, and for early stopping.
         """

@@ -38,6 +38,8 @@ def _stops_early(
     settings: dict[str, Any], X: Rows, targets: np.ndarray | None, is_validated: bool
 ) -> bool:
     """In turn: where rows can be spared to stop on; all at once: where trials are worth it."""
+    if settings["schedule"] == "spectral":
+        return False  # no loss on labels while training
     if settings["schedule"] == "sequential":
         return is_validated or len(X) >= ROWS_TO_SPARE
     return targets is not None and worth_choosing(len(X), settings["steps_per_component"])

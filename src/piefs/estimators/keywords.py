@@ -17,8 +17,9 @@ PARAMETERS = """
         Named set of keywords: what we recommend, the paper to the letter, a first look.
     schedule : {"nested", "joint", "sequential", "spectral"}
         All maps at once and in order of importance; all at once without order; one after the
-        other, earlier ones frozen (the paper); without labels, all at once towards the eigenmaps
-        of a neighbourhood graph.
+        other, earlier ones frozen (the paper); all at once towards the eigenmaps of a
+        neighbourhood graph, without a look at labels, which only the readout sees: for few
+        labels among many rows.
     metric : str or callable
         A(x) inside the Dirichlet energy: "off" (the identity), "diag" (a scaling Λ), a rotation
         followed by a scaling, or "agop" (the best metric that all points share, in closed form

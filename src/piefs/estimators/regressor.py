@@ -66,7 +66,8 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         sample_weight
             Weights of the rows in all three losses.
         X_unlabeled
-            Further rows without targets; they count for orthogonality and smoothness.
+            Further rows without targets; they count for orthogonality and smoothness, and with
+            schedule="spectral" for the graph.
         validation_data
             Rows and targets to score while training, and for early stopping.
         """

@@ -75,6 +75,11 @@ def resolve_settings(
     check(settings)
     _check_auto_components(settings, supervised)
     settings["schedule"] = _schedule(settings["schedule"], keywords, supervised, n_rows)
+    if settings["schedule"] == "spectral" and settings["early_stopping"] is True:
+        raise InputError(
+            'early_stopping watches a loss on labels, and schedule="spectral" looks at none until '
+            "its steps are over: leave it out"
+        )
     _check_belonging(settings["schedule"], keywords)
     _check_metric(settings, keywords)
     if settings["n_components"] == "auto":
@@ -130,8 +135,6 @@ def _schedule(schedule: str, keywords: dict[str, Any], supervised: bool, n_rows:
     if keywords.get("schedule") is None and schedule == "nested" and not supervised:
         n_components = keywords.get("n_components") or 1
         return "spectral" if n_rows >= n_components + 2 else "joint"
-    if supervised and schedule == "spectral":
-        raise InputError('schedule="spectral" does not look at labels: fit without them')
     if not supervised and schedule == "nested":
         raise InputError('schedule="nested" needs labels; without them use "spectral" or "joint"')
     return schedule

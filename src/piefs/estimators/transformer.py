@@ -56,6 +56,8 @@ class PIEFSTransformer(BasePIEFS):
             X, y = checked_arrays(self, X), None
         labels, readout = None, {}
         if y is not None and (self.supervised or holds_classes(y)):
+            if self.schedule == "spectral":
+                raise InputError('schedule="spectral" does not look at labels: fit without them')
             classes, labels = encode_labels(y)
             readout = {"readout_loss": cross_entropy, "n_outputs": len(classes)}
         self._fit(X, labels, y=y, sample_weight=sample_weight, **readout)

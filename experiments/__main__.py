@@ -59,6 +59,7 @@ def _main() -> Iterator[Run]:
             methods = dict(CLASSIFIERS)
             if name in ("cifar10-embedding", "mnist"):
                 methods.pop("gradient-boosting")  # ten classes of trees on 500 columns: hours
+                methods["bottleneck-mlp"] = baseline("bottleneck-mlp")
             if name == "cifar10-embedding":
                 methods["tuned-lr"] = tuned_logistic_regression
             for method, make in methods.items():

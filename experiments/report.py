@@ -13,6 +13,8 @@ from experiments.metric_report import geometry_benchmark, geometry_summary, metr
 from experiments.records import RESULTS
 from experiments.tables import Records, datasets_of, load_records, of, paired, spread, table
 from piefs.io import atomic
+from piefs.paper.records import Records as StrictRecords
+from piefs.paper.text import headline as strict_headline
 
 PLANES = ("two-moons", "circles")
 LEADING = ("1", "2", "4", "8", "16")
@@ -28,7 +30,8 @@ missing, `python -m experiments.report` this page. Figures are means ± standard
 seeds or splits in the column n. Methods see the same training rows and are scored on the same test
 rows. Baselines have scikit-learn's settings but for 200 trees in forests, ridge with its penalty
 cross-validated, and perceptrons that stop early (classes) or after 500 passes (numbers); for
-classes the MLP has as many parameters as the 16 maps, for numbers as many as one of them. Times are
+classes the MLP has as many parameters as the 16 maps (the bottleneck-mlp too, its last layer being
+16 units that a logistic regression reads), for numbers as many as one of them. Times are
 those of one core that shared the machine with other work: read them as orders of magnitude.
 """
 
@@ -344,6 +347,7 @@ def insets(records: Records) -> list[tuple[Path, str, str]]:
     """Tables that stand on other pages: the page, the name between whose marks, the table."""
     return [
         (Path("README.md"), "beyond", headline(records)),
+        (Path("README.md"), "results", strict_headline(StrictRecords("results/records"))),
         (Path("docs/metrics.md"), "geometry", geometry_summary(records)),
     ]
 

@@ -233,7 +233,8 @@ def test_standard_deviation_is_that_of_a_sample():
 
 def test_classical_baselines_of_small_sets_are_the_papers_on_validation_rows():
     assert reported_split("htru2", "random-forest") == "validation"
-    assert reported_split("mnist", "random-forest") == "test"
+    assert reported_split("mnist", "random-forest") == "official"
+    assert reported_split("cifar10-r18", "random-forest") == "test"
     assert reported_split("htru2", "neuralef") == reported_split("htru2", "piefs-off") == "test"
 
 
@@ -258,6 +259,29 @@ def test_neuralef_has_as_many_maps_as_its_variant_says(variant, n_maps):
     assert cell in cells_of(["table-maps"])
     found = [v for k, v in baseline_of(cell).get_params().items() if k.endswith("n_components")]
     assert found == [n_maps]
+
+
+def test_mnists_official_images_are_both_halves_and_the_same_for_all(tmp_path):
+    records = Records(tmp_path)
+    forest = Cell("mnist", "random-forest", "supervised", "paper", 0)
+    records.write(forest, {"accuracy": {"train": 1.0, "validation": 0.96, "test": 0.98}}, {})
+    (main, *_) = tables(records)
+    rows = dict(main.rows)
+    column = main.columns.index("random-forest")
+    assert rows["MNIST"][column].ours.mean == pytest.approx(98)
+    assert rows["MNIST"][column].paper is None
+    official = rows["MNIST, all 10,000"][column]
+    assert official.ours.mean == pytest.approx(97)
+    assert official.paper == (97.07, 0.03)
+    assert official.n_rows is None
+    assert official.z == pytest.approx(-0.07 / (0.03 * (1 + 1 / 5) ** 0.5))  # one seed: its spread
+    written = list(csv.DictReader(io.StringIO(summary_csv(records))))
+    assert [r["split"] for r in written if r["paper_mean"]] == ["official"]
+
+
+def test_another_probe_has_no_number_of_the_papers_beside_it(results):
+    (table,) = [t for t in tables(Records(results / "records")) if "standardized" in t.name]
+    assert {entry.paper for _, entries in table.rows for entry in entries} == {None}
 
 
 def test_summary_has_its_columns_and_the_papers_numbers(results):
@@ -296,7 +320,7 @@ def test_report_shows_tables_figures_and_every_claim(results):
     for component, *_ in COMPONENTS:
         assert f"<td class=text>{component}</td>" in text
         assert f"| {component} |" in summary
-    assert "Deng et al. (2022) themselves report 84.98" in text
+    assert "Deng et al. (2022) report 84.98" in text
 
 
 def test_claims_without_their_runs_are_open(tmp_path):

@@ -1,0 +1,84 @@
+"""The records as the paper's claims ask for them, and what is made of findings on several sets.
+
+A finding is what was measured and a verdict, which is None while runs that it needs are missing and
+where what the claim presupposes is not the case. A claim about several data sets fails on any of
+them, and holds when it does on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from piefs.paper.cells import PIEFS, Cell
+from piefs.paper.records import Key, Records, Summary, summaries
+from piefs.paper.tables import TITLES
+
+Finding = tuple[str, bool | None]
+History = list[dict[str, float]]
+NOT_RUN: Finding = ("not run yet", None)
+
+
+class Found:
+    """The records, as the checks want them."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+        self.every = list(records)
+        self.test = summaries(self.every)
+        self.gram = summaries(self.every, "gram_error_batch", "", 1.0)
+
+    def accuracy(self, dataset: str, method: str, mode: str = "supervised") -> Summary | None:
+        """Test accuracy in per cent with the settings of the paper."""
+        return self.test.get((dataset, method, mode, "paper"))
+
+    def of_metrics(self, dataset: str, mode: str, variant: str = "paper") -> list[float]:
+        """Test accuracies with `off`, `diag` and `trotter`, if all are there."""
+        keys: list[Key] = [(dataset, method, mode, variant) for method in PIEFS]
+        return [self.test[k].mean for k in keys] if all(k in self.test for k in keys) else []
+
+    def of_variants(
+        self, dataset: str, *variants: str, found: dict[Key, Summary] | None = None
+    ) -> list[float]:
+        """What `off` has with these variants, with labels, if all are there."""
+        found = self.test if found is None else found
+        keys: list[Key] = [(dataset, "piefs-off", "supervised", v) for v in variants]
+        return [found[k].mean for k in keys] if all(k in found for k in keys) else []
+
+    def runs(self, dataset: str) -> list[History]:
+        """What was recorded while `off` was trained, seed by seed."""
+        cells = [Cell(dataset, "piefs-off", "supervised", "paper", seed) for seed in range(5)]
+        return [h for r in self.records.of(cells) if (h := r.history())]
+
+    def energies(self, dataset: str) -> list[list[float]]:
+        """The energies of the maps of `off`, seed by seed."""
+        cells = [Cell(dataset, "piefs-off", "supervised", "paper", seed) for seed in range(5)]
+        return [record.metrics["energies"] for record in self.records.of(cells)]
+
+
+Check = Callable[[Found], Finding]
+Of = Callable[[Found, str], Finding | None]
+
+
+def on(datasets: Iterable[str], of: Of, before: str = "") -> Check:
+    """One finding of those on several data sets."""
+    datasets = tuple(datasets)
+
+    def check(found: Found) -> Finding:
+        parts = {dataset: of(found, dataset) for dataset in datasets}
+        measured = [(TITLES[dataset], *part) for dataset, part in parts.items() if part]
+        if not measured:
+            return NOT_RUN
+        text = before + ", ".join(f"{title} {words}" for title, words, _ in measured)
+        if len(measured) < len(parts):
+            text += f" (so far {len(measured)} of {len(parts)} sets)"
+        verdicts = {holds for _, _, holds in measured}
+        if False in verdicts:
+            return text, False
+        return text, True if verdicts == {True} and len(measured) == len(parts) else None
+
+    return check
+
+
+def known(text: str) -> Check:
+    """A claim that is an identity, for which no run is needed."""
+    return lambda found: (text, True)

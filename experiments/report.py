@@ -78,7 +78,10 @@ FEW_LABELS = """
 ## Few labels
 
 MNIST, so many labels a class, and 10,000 further images without; test accuracy in percent on all
-10,000 test images.
+10,000 test images. The second and third row put the further images into orthogonality and
+smoothness, the third from a warm start by a graph; `piefs unsupervised, probed` is a logistic
+regression on coordinates by a graph of all rows, as `schedule="spectral"` has it. The last two are
+scikit-learn's.
 
 """
 
@@ -284,7 +287,8 @@ SECTIONS: tuple[Callable[[Records], str], ...] = (
         "schedules",
         "Schedules",
         "The paper's preset, map after map with our settings, all at once without and with prefix "
-        "losses,\nand the paper's maps polished together.",
+        "losses (the\ndefault, `nested`), and the paper's maps polished together. Differences are "
+        "paired by seed; read\nthem beside the seconds.",
     ),
     comparison(
         "ablation",

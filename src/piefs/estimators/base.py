@@ -9,7 +9,6 @@ from typing import Any
 
 import jax
 import numpy as np
-from sklearn.utils.validation import _num_samples
 
 from piefs.batches import Samples
 from piefs.callbacks.progress import ProgressPrinter
@@ -84,6 +83,8 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         they were made of.
         """
         devices = devices_of(self.devices)
+        if X_unlabeled is not None:
+            X_unlabeled = self._checked(X_unlabeled)
         self.seed_ = self._seed()
         settings = self._settings_for(X, targets, X_unlabeled, validation_data)
         in_turn = settings["schedule"] == "sequential"
@@ -104,7 +105,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
                 check_scaling(self.center_, self.scale_, self._dtype)
             rows, unlabeled = quick(self._standardized(X)), None
             if X_unlabeled is not None:
-                unlabeled = self._standardized(self._checked(X_unlabeled))
+                unlabeled = self._standardized(X_unlabeled)
             samples = samples_of(rows, targets, weight, class_weight, unlabeled)
             check_reach(samples.x)
             samples = replace(samples, devices=devices)
@@ -176,14 +177,15 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         return train(samples, self.config_, **to_train, state=state)
 
     def _settings_for(
-        self, X: Rows, targets: np.ndarray | None, X_unlabeled: Any, validation_data: Any
+        self, X: Rows, targets: np.ndarray | None, unlabeled: Rows | None, validation_data: Any
     ) -> dict[str, Any]:
         """The settings for these rows, with what depends on them decided.
 
         A graph does not tell rows with a label from those without: they count alike.
         """
-        joins_unlabeled = self.schedule == "spectral" and X_unlabeled is not None
-        n_rows = len(X) + (_num_samples(X_unlabeled) if joins_unlabeled else 0)
+        n_rows = len(X)
+        if self.schedule == "spectral" and unlabeled is not None:
+            n_rows += len(unlabeled)
         settings = self.check_settings(n_rows, supervised=targets is not None)
         if self.batch_size not in (None, "auto") and int(self.batch_size) > n_rows:
             warnings.warn(

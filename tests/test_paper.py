@@ -208,14 +208,14 @@ def test_a_finished_run_whose_record_was_not_written_is_not_run_again(tmp_path, 
 
 def test_difference_is_in_standard_errors_of_both():
     entry = Entry(Summary(96.0, 0.3, 4), (95.0, 0.5))
-    assert entry.z == pytest.approx(1 / np.hypot(0.3 / 2, 0.5 / 5**0.5))
+    assert entry.z == pytest.approx(1 / (0.3**2 / 4 + 0.5**2 / 5 + 0.05**2) ** 0.5)
     assert Entry(Summary(96.0, 0.3, 4), (95.0, 0.5), comparable=False).z is None
     assert Entry(None, (95.0, 0.5)).z is None
 
 
 def test_the_draw_of_the_held_out_rows_counts():
     summary, paper = Summary(100.0, 0.0, 5), (99.87, 0.0)
-    assert abs(Entry(summary, paper).z) > 50
+    assert abs(Entry(summary, paper).z) > 2
     assert Entry(summary, paper, n_rows=1500).z == pytest.approx(
         0.13 / (99.87 * 0.13 / 1500) ** 0.5, rel=0.01
     )
@@ -223,7 +223,7 @@ def test_the_draw_of_the_held_out_rows_counts():
 
 def test_spread_of_none_is_taken_for_rounding():
     assert Entry(Summary(99.87, 0.0, 5), (99.87, 0.0)).z == 0
-    assert abs(Entry(Summary(99.88, 0.0, 5), (99.87, 0.0)).z) < 6
+    assert abs(Entry(Summary(99.88, 0.0, 5), (99.87, 0.0)).z) < 1
 
 
 def test_standard_deviation_is_that_of_a_sample():
@@ -274,7 +274,8 @@ def test_mnists_official_images_are_both_halves_and_the_same_for_all(tmp_path):
     assert official.ours.mean == pytest.approx(97)
     assert official.paper == (97.07, 0.03)
     assert official.n_rows is None
-    assert official.z == pytest.approx(-0.07 / (0.03 * (1 + 1 / 5) ** 0.5))  # one seed: its spread
+    # One seed has the paper's spread; implementations differ on the same rows.
+    assert official.z == pytest.approx(-0.07 / (0.03**2 * (1 + 1 / 5) + 0.05**2) ** 0.5)
     written = list(csv.DictReader(io.StringIO(summary_csv(records))))
     assert [r["split"] for r in written if r["paper_mean"]] == ["official"]
 

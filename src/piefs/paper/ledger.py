@@ -224,8 +224,6 @@ NOT_BEHIND = (
     "than with off, and the probe sees more of them. Why that is not so in the paper is not known."
 )
 EXPLANATIONS: dict[str, str] = {
-    "mnist/logistic-regression/supervised/paper": "On the same rows, which leaves the solver and "
-    "its tolerance; the paper does not name them.",
     "two-moons/neuralef/unsupervised/paper": TOO_FEW_MAPS,
     "two-moons/piefs-off/unsupervised/paper": SHRUNK,
     "circles/piefs-off/unsupervised/paper": SHRUNK,

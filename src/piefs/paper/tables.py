@@ -31,6 +31,9 @@ from piefs.paper.records import Key, Record, Summary, summaries
 ROUNDING = 0.005 / sqrt(3)
 """The standard deviation of what rounding to two digits takes away."""
 
+SAME_ROWS = 0.05
+"""What another solver or version changes on the same rows, in points: five of 10,000."""
+
 DRAWN_ROWS = {"two-moons": 1500, "circles": 1500, "htru2": 2685, "mnist": 5000}
 """Held-out rows that the paper and we drew apart from each other; CIFAR-10's are the same."""
 
@@ -59,6 +62,7 @@ class Entry:
 
         Where both come from a split of their own into `n_rows` rows, no number of seeds averages
         that out: an accuracy of p per cent carries a variance of p(100 − p)/n_rows on each side.
+        Where the rows are the same, implementations still differ.
         """
         if self.ours is None or self.paper is None or not self.comparable:
             return None
@@ -68,7 +72,7 @@ class Entry:
         spread = self.ours.std if self.ours.n_seeds > 1 else std  # one seed has none of its own
         ours = max(spread, ROUNDING) ** 2 / self.ours.n_seeds
         theirs = max(std, ROUNDING) ** 2 / N_SEEDS
-        split = 0.0
+        split = SAME_ROWS**2
         if self.n_rows is not None:
             split = sum(p * (100 - p) for p in (mean, self.ours.mean)) / self.n_rows
         return (self.ours.mean - mean) / sqrt(ours + theirs + split)
@@ -158,7 +162,8 @@ def _main(records: list[Record], split: str) -> Table:
     columns = [(method, _mode(method), "paper") for method in methods]
     rows = _by_dataset(summaries(records, split=split), columns, split)
     if split == "test":
-        rows = (*rows, _official(records, columns))
+        after = 1 + [label for label, _ in rows].index(TITLES["mnist"])
+        rows = (*rows[:after], _official(records, columns), *rows[after:])
     note = (
         "Accuracy in per cent, mean ± standard deviation over seeds; our splits are fixed, while "
         "the paper's baselines vary even where they are deterministic, so its splits vary too. The "

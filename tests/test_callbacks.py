@@ -126,6 +126,15 @@ def test_a_time_budget_is_shared_by_the_stages_that_are_left(monkeypatch):
     assert (is_over_at(179), is_over_at(180)) == (False, True)
 
 
+def test_a_time_budget_runs_from_the_first_work_on(monkeypatch):
+    now = iter([0.0, 60.0])
+    monkeypatch.setattr("piefs.callbacks.stopping.time.monotonic", lambda: next(now))
+    budget = TimeBudget(100)
+    budget.prepare("neighbourhood graph", 0, 1)
+    budget.begin(Stage("training", TrainConfig()))
+    assert budget._stage_end == 100
+
+
 def test_trials_that_ran_out_of_time_still_choose(moons):
     model = fit(moons, TimeBudget(1e-3), early_stopping=True, steps_per_component=400)
     assert model.n_iter_ < 400
@@ -199,9 +208,9 @@ def test_a_warm_start_tells_how_far_it_is(moons, short_distillation, capsys):
 
     fit(moons, Ear(), pretraining="graph-laplacian", verbose=1)
     before = heard[: heard.index("training")]
-    graph, *steps = before
-    assert graph == ("neighbourhood graph", 0, 1)
-    assert steps == [("maps that follow the graph", done, 250) for done in (0, 100, 200)]
+    begun, ended, *steps = before
+    assert [begun, ended] == [("neighbourhood graph", done, 1) for done in (0, 1)]
+    assert steps == [("maps that follow the graph", done, 250) for done in (0, 100, 200, 250)]
     assert capsys.readouterr().out.splitlines()[:3] == [
         "neighbourhood graph",
         "maps that follow the graph: 250 steps",
@@ -228,7 +237,7 @@ def test_the_bar_shows_what_comes_before_training(moons, short_distillation):
 
     fit(moons, bar, Eye(), pretraining="graph-laplacian")
     assert shown[0] == ("neighbourhood graph", 0, 1)
-    assert shown[-1] == ("maps that follow the graph", 200, 250)
+    assert shown[-1] == ("maps that follow the graph", 250, 250)
 
 
 def test_the_bar_goes_away_when_a_warm_start_fails(moons):

@@ -87,6 +87,13 @@ def test_a_run_that_dips_after_it_has_converged_is_not_stable(records, dip, hold
     assert text == f"{100 * (dip - 0.9):+.2f}"
 
 
+def test_changes_of_two_seeds_do_not_cancel(records):
+    for seed, last in enumerate((0.8, 1.0)):
+        name = OFF[:-1] + str(seed)
+        put(records, name, history=history("validation_accuracy", (0.1,), (0.2,), (0.9, last)))
+    assert checks.converged(Found(records), "mnist")[1] is False
+
+
 @pytest.mark.parametrize(("energies", "holds"), [([0.1, 0.2, 0.5], True), ([3, 2, 1], False)])
 def test_a_spectral_order_is_one_of_rising_energies(records, energies, holds):
     put(records, OFF, energies=energies)

@@ -9,6 +9,10 @@ from experiments.report import insets, load_records, page
 
 from commands import piefs
 from pages import train_briefly
+from piefs.paper.ledger import ledger
+from piefs.paper.records import Records
+from piefs.paper.report import readme
+from piefs.paper.tables import tables
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -93,3 +97,5 @@ def test_tables_are_what_the_records_say(monkeypatch):
         text = (ROOT / path).read_text(encoding="utf-8")
         assert f"<!-- {name} -->\n{made}<!-- /{name} -->" in text
     assert page(records) == (ROOT / "results" / "beyond" / "README.md").read_text()
+    strict = Records("results/records")
+    assert readme(tables(strict), ledger(strict)) == Path("results/README.md").read_text()

@@ -65,11 +65,21 @@ def test_schedules_that_need_labels_or_none_say_so():
         PIEFSTransformer(schedule="nested", **SMALL).fit(X)
     with pytest.raises(InputError, match="does not look at labels"):
         PIEFSTransformer(schedule="spectral", **SMALL).fit(X, y)
-    with pytest.raises(InputError, match="early_stopping watches a loss on labels"):
-        PIEFSClassifier(schedule="spectral", early_stopping=True, **SMALL).fit(X, y)
+    for stop in (True, np.True_):
+        with pytest.raises(InputError, match="early_stopping watches a loss on labels"):
+            PIEFSClassifier(schedule="spectral", early_stopping=stop, **SMALL).fit(X, y)
 
 
-GRAPH = SMALL | {"schedule": "spectral", "standardize": False}
+@pytest.mark.parametrize(
+    ("n_rows", "keywords"), [(2, {}), (50, {"graph_rows": 5, "n_components": 8})]
+)
+def test_more_maps_than_a_graph_has_are_refused(n_rows, keywords):
+    X, y = make_moons(n_rows, random_state=0)
+    with pytest.raises(InputError, match="eigenmaps to learn"):
+        PIEFSClassifier(schedule="spectral", random_state=0, **keywords).fit(X, y)
+
+
+GRAPH = SMALL | {"schedule": "spectral"}
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +107,58 @@ def test_more_than_two_classes_and_weights_reach_the_readout():
     )
     weighted = PIEFSClassifier(class_weight={3: 100.0}, **GRAPH).fit(X, y)
     assert (weighted.predict(X) == 3).sum() > (model.predict(X) == 3).sum()
+    heavier = PIEFSClassifier(**GRAPH).fit(X, y, np.full(200, 1e-6))  # only ratios count
+    np.testing.assert_allclose(heavier.predict_proba(X), model.predict_proba(X), atol=1e-3)
+
+
+def test_a_class_without_weight_is_never_predicted_and_one_alone_is_refused():
+    X, y = make_blobs(150, centers=3, random_state=0)
+    model = PIEFSClassifier(class_weight={0: 0.0}, **GRAPH).fit(X, y)
+    assert model.predict_proba(X).shape == (150, 3)
+    assert set(model.predict(X)) == {1, 2}
+    assert model.score(X[y > 0], y[y > 0]) > 0.9
+    with pytest.raises(InputError, match="only one class has rows with a weight"):
+        PIEFSClassifier(class_weight={0: 0.0, 1: 0.0}, **GRAPH).fit(X, y)
+
+
+def test_columns_are_scaled_by_all_rows_of_the_graph(moons):
+    X, y = moons
+    noise = np.where(np.arange(300) < 16, 0, np.random.default_rng(0).normal(0, 100, 300))
+    wide = np.c_[X, noise]
+    model = PIEFSClassifier(**GRAPH).fit(wide[:16], y[:16], X_unlabeled=wide[16:])
+    np.testing.assert_allclose(model.scale_, wide.std(axis=0), rtol=1e-5)
+
+
+def test_what_watches_a_fit_sees_a_readout_that_reads(moons):
+    scikit = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has none")
+    monitor = scikit.ScoringMonitor(scoring="accuracy")
+    PIEFSClassifier(**GRAPH).set_callbacks(monitor).fit(*moons)
+    scores = [row["accuracy"] for row in monitor.get_logs().data if "accuracy" in row]
+    assert min(scores) > 0.7
+
+
+def test_what_is_printed_is_the_distance_to_the_graph(moons, capsys):
+    PIEFSClassifier(verbose=1, **GRAPH).fit(*moons)
+    said = capsys.readouterr().out
+    assert "distance to the graph 0." in said
+    assert "class loss" not in said
+
+
+def test_folds_see_all_rows_without_labels(moons, monkeypatch):
+    X, y = moons
+    seen = []
+    fit = PIEFSClassifier._fit
+    monkeypatch.setattr(
+        PIEFSClassifier,
+        "_fit",
+        lambda self, X, *a, **k: (
+            seen.append((len(X), len(k["X_unlabeled"]))),
+            fit(self, X, *a, **k),
+        ),
+    )
+    model = PIEFSClassifier(**GRAPH)
+    model.fit_transform(X[:16], y[:16], X_unlabeled=X[16:100], cross_fit=4)
+    assert sorted(seen) == [(12, 84)] * 4 + [(16, 84)]
 
 
 def test_numbers_are_read_out_by_ridge_regression(moons, shape):
@@ -129,7 +191,7 @@ def test_a_classifier_by_a_graph_survives_saving_and_a_file_with_gaps(moons, tmp
     (tmp_path / "gaps.csv").write_text("\n".join(["u,v,kind", *lines]) + "\n")
     done = piefs(
         *("fit", tmp_path / "gaps.csv", "--target", "kind", "--schedule", "spectral"),
-        *("-k", "3", "--steps", "300", "--no-report", "--out", tmp_path / "run", "--json"),
+        *("-k", "24", "--steps", "300", "--no-report", "--out", tmp_path / "run", "--json"),
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["config"]["schedule"] == "spectral"

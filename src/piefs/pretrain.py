@@ -41,6 +41,7 @@ def distill(
         watch(first, n_steps)
         last = min(first + N_BETWEEN_LOOKS, n_steps)
         carry = jax.block_until_ready(_descended(carry, x, targets, first, last, n_steps))
+    watch(n_steps, n_steps)
     return carry[0]
 
 

@@ -113,23 +113,23 @@ class ProgressPrinter:
         is_worth_a_line &= self._stage.config.schedule != "sequential"  # where each map has its own
         if rows and not state.is_between_turns and (self.verbose > 1 or is_worth_a_line):
             self._has_told_time = True
-            print(f"  step {rows[-1]['step']:,}: {_losses(rows[-1])}{left}", flush=True)
+            print(f"  step {rows[-1]['step']:,}: {self._losses(rows[-1])}{left}", flush=True)
         if state.is_between_turns:
             which = self._stage.describe(state)
-            print(f"{which}: {_losses(state.history[-1])}{left}", flush=True)
+            print(f"{which}: {self._losses(state.history[-1])}{left}", flush=True)
 
-
-def _losses(row: dict[str, float]) -> str:
-    parts = [
-        f"Gram error {row['gram_error']:.4f}",
-        f"class loss {row['loss_class']:.4f}",
-        f"energy {row['loss_mde']:.4g}",
-    ]
-    if "validation_accuracy" in row:
-        parts.append(f"validation accuracy {row['validation_accuracy']:.4f}")
-    if "validation_r2" in row:
-        parts.append(f"validation R² {row['validation_r2']:.4f}")
-    return ", ".join(parts)
+    def _losses(self, row: dict[str, float]) -> str:
+        is_of_graph = self._stage.config.schedule == "spectral"
+        parts = [
+            f"Gram error {row['gram_error']:.4f}",
+            f"{'distance to the graph' if is_of_graph else 'class loss'} {row['loss_class']:.4f}",
+            f"energy {row['loss_mde']:.4g}",
+        ]
+        if "validation_accuracy" in row:
+            parts.append(f"validation accuracy {row['validation_accuracy']:.4f}")
+        if "validation_r2" in row:
+            parts.append(f"validation R² {row['validation_r2']:.4f}")
+        return ", ".join(parts)
 
 
 class Pace:

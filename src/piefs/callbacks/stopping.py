@@ -89,7 +89,9 @@ def value_of(row: dict[str, float], name: str) -> float:
     """A column of a history row; an InputError names those there are."""
     if name not in row:
         hint = (
-            " (those of validation rows need validation_data)" if name.startswith("valid") else ""
+            ' (those of validation rows need validation_data, and schedule="spectral" has none)'
+            if name.startswith("valid")
+            else ""
         )
         raise InputError(
             f"the history has no column {name!r} to watch{hint}; it has {', '.join(row)}"
@@ -98,7 +100,7 @@ def value_of(row: dict[str, float], name: str) -> float:
 
 
 class TimeBudget:
-    """End a fit after so many seconds, compilation and trials included.
+    """End a fit after so many seconds, warm start, compilation and trials included.
 
     Stages that are still to come get equal shares of what is left, so that trials leave time for
     the model itself. It ends after the chunk of steps in which its time runs out.
@@ -109,6 +111,10 @@ class TimeBudget:
             raise InputError(f"a time budget must be a number of seconds above 0, not {seconds!r}")
         self.seconds = seconds
         self._end = self._stage_end = None
+
+    def prepare(self, what: str, done: int, total: int) -> None:
+        """The time runs from the first work on."""
+        self._end = self._end or time.monotonic() + self.seconds
 
     def begin(self, stage: Stage) -> None:
         """Give the stage its share of what is left."""

@@ -21,7 +21,7 @@ from piefs.datasets.own import load_own
 from piefs.devices import devices_of
 from piefs.diagnosis import Finding
 from piefs.errors import InputError, TrainingWarning
-from piefs.estimators.settings import resolve_settings
+from piefs.estimators.settings import n_rows_to_learn_from, resolve_settings
 from piefs.io.documents import read_json, reading
 from piefs.io.large import is_to_be_streamed
 from piefs.presets import PAPER
@@ -117,17 +117,19 @@ def _load_builtin(source: Source) -> tuple[Dataset, dict[str, Any], list[str]]:
 
 
 def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
+    unlabeled = keywords.get("unlabeled")
+    n_rows = n_rows_to_learn_from(keywords.get("schedule"), data.train.x, unlabeled)
     if isinstance(keywords.get("batch_size"), int):
-        keywords["batch_size"] = min(keywords["batch_size"], len(data.train))
+        keywords["batch_size"] = min(keywords["batch_size"], n_rows)
     given = {name: keywords[name] for name in PAPER if name in keywords}
     settings = resolve_settings(
         keywords["preset"],
         given,
         supervised=keywords.get("task") != "unsupervised",
-        n_rows=len(data.train),
+        n_rows=n_rows,
     )
-    if settings["batch_size"] == len(data.train):
-        console.print(f"  a batch is all {len(data.train):,} training rows", style="dim")
+    if settings["batch_size"] == n_rows:
+        console.print(f"  a batch is all {n_rows:,} training rows", style="dim")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)  # told with the results
         return run(data, out, **keywords, callbacks=[ProgressBar(console)])

@@ -25,7 +25,7 @@ from piefs.estimators.coordinates import Coordinates
 from piefs.estimators.deciding import decide
 from piefs.estimators.finishing import finished_model
 from piefs.estimators.measures import leading_variance, loss_by_chance
-from piefs.estimators.readouts import solved_readout
+from piefs.estimators.readouts import check_readable, solved_readout
 from piefs.estimators.rows import (
     as_precise_as,
     check_reach,
@@ -39,6 +39,7 @@ from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
 from piefs.estimators.settings import (
     decays_for,
     described,
+    n_rows_to_learn_from,
     train_config,
 )
 from piefs.history import Validation
@@ -101,12 +102,16 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
                 X, targets, weight = taken(X, kept), _at(targets, kept), _at(weight, kept)
             self.center_, self.scale_ = np.zeros(X.shape[1]), np.ones(X.shape[1])
             if self.standardize:
-                self.center_, self.scale_ = scaling_of(X, weight, devices)
+                self.center_, self.scale_ = scaling_of(
+                    *self._rows_to_scale_by(X, weight, X_unlabeled), devices
+                )
                 check_scaling(self.center_, self.scale_, self._dtype)
             rows, unlabeled = quick(self._standardized(X)), None
             if X_unlabeled is not None:
                 unlabeled = self._standardized(X_unlabeled)
             samples = samples_of(rows, targets, weight, class_weight, unlabeled)
+            if settings["schedule"] == "spectral":
+                check_readable(samples)
             check_reach(samples.x)
             samples = replace(samples, devices=devices)
             decays = decays_for(settings["weight_decay"])
@@ -144,7 +149,11 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             scaling = self.center_, self.scale_
 
             def model_of(state: TrainState) -> Model:
-                return finished_model(state, samples, scaling, whiten=whiten)[0]
+                model = finished_model(state, samples, scaling, whiten=whiten)[0]
+                if self.config_.schedule != "spectral":
+                    return model
+                phi = coordinates_of(model.maps, samples.x, model.mixing, samples.devices)
+                return self._with_readout(model, phi, samples)
 
             callbacks.append(ScikitLearnCallbacks(self, given, model_of))
         return callbacks
@@ -183,9 +192,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
 
         A graph does not tell rows with a label from those without: they count alike.
         """
-        n_rows = len(X)
-        if self.schedule == "spectral" and unlabeled is not None:
-            n_rows += len(unlabeled)
+        n_rows = n_rows_to_learn_from(self.schedule, X, unlabeled)
         settings = self.check_settings(n_rows, supervised=targets is not None)
         if self.batch_size not in (None, "auto") and int(self.batch_size) > n_rows:
             warnings.warn(
@@ -194,6 +201,16 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             )
         decide(settings, X, targets, is_validated=validation_data is not None)
         return settings
+
+    def _rows_to_scale_by(
+        self, X: Rows, weight: np.ndarray | None, unlabeled: Rows | None
+    ) -> tuple[Rows, np.ndarray | None]:
+        """Those with a label; all of them where a graph does not tell them apart."""
+        if self.schedule != "spectral" or unlabeled is None or is_lazy(X) or is_lazy(unlabeled):
+            return X, weight
+        if weight is not None:
+            weight = np.concatenate([weight, np.ones(len(unlabeled))])
+        return np.concatenate([X[:], unlabeled[:]]), weight
 
     def _fraction_to_hold_out(self, X: Rows) -> float:
         """The share of rows to set aside, which are read at once; a moderate number of them do."""
@@ -269,8 +286,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         self.model_, mixing = finished_model(final, samples, scaling, whiten=whiten)
         devices = samples.devices
         self.coordinates_ = coordinates_of(self.model_.maps, samples.x, self.model_.mixing, devices)
-        if self.config_.schedule == "spectral" and samples.target is not None:
-            self.model_ = replace(self.model_, readout=solved_readout(self.coordinates_, samples))
+        self.model_ = self._with_readout(self.model_, self.coordinates_, samples)
         self.gram_ = weighted_gram(self.coordinates_, samples.weights, devices)
         self.gram_error_ = float(np.sum((self.gram_ - np.eye(final.k)) ** 2))
         raw_form = dirichlet_matrix(final.maps, final.params.metric, samples)
@@ -280,6 +296,13 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         self.history_ = list(final.history)
         self.steps_ = np.array(final.steps)
         self.n_iter_ = int(self.steps_.sum())
+
+    def _with_readout(self, model: Model, phi: np.ndarray, samples: Samples) -> Model:
+        """The model with a readout of its coordinates, where training has not brought one."""
+        if self.config_.schedule != "spectral" or samples.target is None:
+            return model
+        n_outputs = len(model.readout.bias)
+        return replace(model, readout=solved_readout(phi, samples, n_outputs))
 
     def _diagnose(self, final: TrainState, samples: Samples) -> None:
         """Warn, once for each kind, of what has gone wrong."""

@@ -31,6 +31,7 @@ def graph_samples(samples: Samples, settings: dict[str, Any], seed: int, tell: T
     rows = pretrain.subsample(len(samples), seed, settings["graph_rows"])
     x = samples.x[rows]
     targets = eigenmaps(x, settings["n_components"]).astype(x.dtype)
+    tell(GRAPH, 1, 1)
     return Samples(x, targets, samples.weights[rows])
 
 
@@ -48,6 +49,7 @@ def distilled_maps(
     tell(GRAPH, 0, 1)
     x = samples.x[rows]
     targets = eigenmaps(x, n_components)
+    tell(GRAPH, 1, 1)
     if settings["t_class"] == "calibrated":
         if samples.target is None or samples.target.ndim > 1:
             raise InputError('t_class="calibrated" needs classes')

@@ -77,7 +77,8 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
             Further rows without labels; they count for orthogonality and smoothness, and with
             schedule="spectral" for the graph.
         validation_data
-            Rows and labels to score while training, and for early stopping.
+            Rows and labels to score while training, and for early stopping; not used with
+            schedule="spectral", whose readout comes last.
         """
         X, y = checked_arrays(self, X, y)
         self.classes_, labels = encode_labels(y)

@@ -56,8 +56,11 @@ def fold_fitted(
     estimator, X, y, fit_params = common
     fold: Any = clone(estimator)
     fold.set_params(random_state=seed)
+    # Of what goes with fit, only weights belong to the rows of X.
     params = {
-        name: value if value is None else _safe_indexing(value, train)
+        name: _safe_indexing(value, train)
+        if name == "sample_weight" and value is not None
+        else value
         for name, value in fit_params.items()
     }
     fold.fit(_rows_at(X, train), None if y is None else _safe_indexing(y, train), **params)

@@ -8,27 +8,44 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
 
 from piefs.batches import Samples
+from piefs.errors import InputError
 from piefs.losses import Readout
 
-PENALTY = 1.0  # of |W|²/2, against the sum of the losses: scikit-learn's default
+FAR_BELOW = 100.0  # a logit for classes that no row with a weight has
 
 
-def solved_readout(phi: np.ndarray, samples: Samples) -> Readout:
+def check_readable(samples: Samples) -> None:
+    """Refuse labels on which no readout could be solved."""
+    if samples.target is None or samples.target.ndim > 1:
+        return
+    if len(np.unique(samples.targets[samples.label_weights > 0])) < 2:
+        raise InputError(
+            "only one class has rows with a weight; two are needed to classify: look at "
+            "class_weight and sample_weight"
+        )
+
+
+def solved_readout(phi: np.ndarray, samples: Samples, n_outputs: int) -> Readout:
     """The readout of coordinates, shape (n, K), that fits the labelled rows best.
 
-    Of min Σ_i w_i L(W φ(x_i) + b, y_i) + |W|²/2 with the logistic loss for classes, the squared
-    error for numbers; w are the label weights. Rows of weight zero have no label.
+    Of min Σ_i w_i L(W φ(x_i) + b, y_i) + penalty, with scikit-learn's own: the logistic loss and
+    |W|²/2 for classes, the squared error and |W|² for numbers. w are the label weights, divided by
+    their mean, since only their ratios count; rows of weight zero have no label.
     """
     rows = np.flatnonzero(samples.label_weights > 0)
     weight = np.asarray(samples.label_weights[rows], np.float64)
+    weight /= weight.mean()
     phi, targets = np.asarray(phi[rows], np.float64), samples.targets[rows]
     if targets.ndim > 1:
-        line: Any = Ridge(alpha=PENALTY).fit(phi, targets, weight)
+        line: Any = Ridge(alpha=1.0).fit(phi, targets, weight)
         return _readout(line.coef_.reshape(-1, phi.shape[1]), line.intercept_, samples)
-    curve: Any = LogisticRegression(C=1 / PENALTY, max_iter=1000).fit(phi, targets, weight)
-    weights, bias = curve.coef_, curve.intercept_
-    if len(weights) == 1:  # two classes: the logit of the second, that of the first being zero
-        weights, bias = np.vstack([np.zeros_like(weights), weights]), np.append(0.0, bias)
+    curve: Any = LogisticRegression(C=1.0, max_iter=1000).fit(phi, targets, weight)
+    slopes, offsets = curve.coef_, curve.intercept_
+    if len(slopes) == 1:  # two classes: the logit of the second, that of the first being zero
+        slopes, offsets = np.vstack([np.zeros_like(slopes), slopes]), np.append(0.0, offsets)
+    weights = np.zeros((n_outputs, phi.shape[1]))
+    bias = np.full(n_outputs, offsets.min() - FAR_BELOW)
+    weights[curve.classes_], bias[curve.classes_] = slopes, offsets
     return _readout(weights, bias, samples)
 
 

@@ -69,7 +69,8 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
             Further rows without targets; they count for orthogonality and smoothness, and with
             schedule="spectral" for the graph.
         validation_data
-            Rows and targets to score while training, and for early stopping.
+            Rows and targets to score while training, and for early stopping; not used with
+            schedule="spectral", whose readout comes last.
         """
         X, y = checked_arrays(self, X, y, multi_output=True, y_numeric=True)
         targets = _as_columns(y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from numbers import Integral
 from typing import Any
 
@@ -75,7 +76,7 @@ def resolve_settings(
     check(settings)
     _check_auto_components(settings, supervised)
     settings["schedule"] = _schedule(settings["schedule"], keywords, supervised, n_rows)
-    if settings["schedule"] == "spectral" and settings["early_stopping"] is True:
+    if settings["schedule"] == "spectral" and settings["early_stopping"] not in (False, "auto"):
         raise InputError(
             'early_stopping watches a loss on labels, and schedule="spectral" looks at none until '
             "its steps are over: leave it out"
@@ -91,9 +92,9 @@ def resolve_settings(
             f"n_components={settings['n_components']} is more than the {n_rows} rows to learn "
             "from: more orthonormal coordinates than rows cannot exist"
         )
-    if settings["schedule"] == "spectral":  # a graph has as many eigenmaps as points, less one
-        settings["n_components"] = min(settings["n_components"], n_rows - 2)
+    if settings["schedule"] == "spectral":
         n_rows = min(n_rows, settings["graph_rows"])
+        settings["n_components"] = _maps_of_a_graph(settings, keywords, n_rows)
     if settings["batch_size"] == "auto":
         settings["batch_size"] = min(max(n_rows // BATCHES_A_PASS, SMALL_BATCH), LARGE_BATCH)
     settings["batch_size"] = min(settings["batch_size"], n_rows)
@@ -107,6 +108,23 @@ def resolve_settings(
     if settings["t_class"] == "calibrated" and settings["pretraining"] is None:
         raise InputError('t_class="calibrated" needs pretraining="graph-laplacian"')
     return settings
+
+
+def _maps_of_a_graph(settings: dict[str, Any], keywords: dict[str, Any], n_rows: int) -> int:
+    """How many maps: a graph has as many eigenmaps as points, less the constant and the last."""
+    most = n_rows - 2
+    if most < 1 or (keywords.get("n_components") or 0) > most:
+        raise InputError(
+            f"a graph of {n_rows} rows has {max(most, 0)} eigenmaps to learn, and "
+            f"n_components={settings['n_components']} asks for more: give more rows (or graph_rows)"
+            ', or take fewer maps or schedule="joint"'
+        )
+    return min(settings["n_components"], most)
+
+
+def n_rows_to_learn_from(schedule: str | None, rows: Sized, unlabeled: Sized | None) -> int:
+    """The rows that settings follow from: a graph does not tell labelled from unlabelled ones."""
+    return len(rows) + (len(unlabeled) if schedule == "spectral" and unlabeled is not None else 0)
 
 
 def _check_auto_components(settings: dict[str, Any], supervised: bool) -> None:

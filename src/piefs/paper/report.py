@@ -46,7 +46,7 @@ def write_report(results: str | Path) -> Path:
         made, claims = tables(records), ledger(records)
         figures = draw_all(records, results / "figures")
         atomic.write_bytes(page, _page(records, made, claims, figures).encode())
-        atomic.write_bytes(results / "README.md", _readme(made, claims).encode())
+        atomic.write_bytes(results / "README.md", readme(made, claims).encode())
         atomic.write_bytes(results / "summary.csv", summary_csv(records).encode())
     return page
 
@@ -148,7 +148,7 @@ def _deviations(far: Iterable[Deviation]) -> str:
     return table(heading(["cell", "ours and the paper's", "why"]), *rows)
 
 
-def _readme(made: list[Table], claims: list[Claim]) -> str:
+def readme(made: list[Table], claims: list[Claim]) -> str:
     """The tables and the ledger as Markdown."""
     lines = [
         "# Results",

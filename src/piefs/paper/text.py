@@ -56,7 +56,7 @@ def headline(records: Iterable[Record]) -> str:
     records = list(records)
     accuracy, errors = summaries(records), summaries(records, "gram_error_unbiased", "test", 1.0)
     lines = [
-        "| data set | method | mode | paper, test % | ours, test % | seeds | Gram error, test |",
+        "| data set | method | mode | paper, test % | ours, test % | seeds | unbiased Gram error |",
         "|---|---|---|---|---|---|---|",
     ]
     for key, paper in ACCURACY.items():

@@ -69,15 +69,18 @@ def weight_history(history: Sequence[dict[str, float]], *, ax: Axes | None = Non
     return ax
 
 
-def loss_history(history: Sequence[dict[str, float]], *, ax: Axes | None = None) -> Axes:
+def loss_history(
+    history: Sequence[dict[str, float]], *, target: str = "target", ax: Axes | None = None
+) -> Axes:
     """The losses over training steps: of the readout, in training and held out, and of smoothness.
 
-    What is zero throughout, since there is no such loss in the run, is left out.
+    `target` names what is learned. What is zero throughout, since there is no such loss in the run,
+    is left out.
     """
     ax = ax or plt.subplots(figsize=(6, 3.2))[1]
     names = {
-        "loss_class": "target, training",
-        "validation_loss": "target, validation",
+        "loss_class": f"{target}, training",
+        "validation_loss": f"{target}, validation",
         "loss_mde": "Dirichlet energy",
     }
     for (name, label), color in zip(names.items(), CLASS_COLORS, strict=False):

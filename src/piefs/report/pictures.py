@@ -7,6 +7,7 @@ import re
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import matplotlib as mpl
@@ -110,13 +111,14 @@ def of_coordinates(evidence: dict[str, Any], metrics: dict[str, Any]) -> list[Pi
 def of_training(history: Sequence[dict[str, float]], schedule: str) -> list[Picture]:
     """The curves of the training."""
     scores = {"validation_accuracy": plot.accuracy_history, "validation_r2": plot.r2_history}
-    curves: list[tuple[str, Any, str]] = [
-        (
-            "losses",
-            plot.loss_history,
-            "What training minimises, and the same loss on validation rows.",
-        )
-    ]
+    losses, words = (
+        plot.loss_history,
+        "What training minimises, and the same loss on validation rows.",
+    )
+    if schedule == "spectral":
+        losses = partial(plot.loss_history, target="distance to the graph")
+        words = "What training minimises: how far the maps are from the graph's eigenmaps."
+    curves: list[tuple[str, Any, str]] = [("losses", losses, words)]
     curves += [
         ("validation", function, "The score on validation rows while training went on.")
         for name, function in scores.items()

@@ -14,6 +14,7 @@ from piefs.devices import devices_of
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
+from piefs.estimators.settings import n_rows_to_learn_from
 from piefs.io import atomic
 from piefs.io.checkpoints import Checkpoint
 from piefs.io.column_encoding import ColumnEncoding
@@ -70,7 +71,8 @@ def run(
         **keywords,
     }
     estimator = ESTIMATORS[task](**keywords)
-    estimator.check_settings(len(dataset.train), supervised=task != "unsupervised")
+    n_rows = n_rows_to_learn_from(estimator.schedule, dataset.train.x, unlabeled)
+    estimator.check_settings(n_rows, supervised=task != "unsupervised")
     devices = devices_of(estimator.devices)
     with entered_by_first(folder.opened(resume=resume, force=force), devices):
         readout = _fit(estimator, dataset, unlabeled)

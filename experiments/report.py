@@ -295,8 +295,8 @@ SECTIONS: tuple[Callable[[Records], str], ...] = (
         "Ablation",
         "One ingredient changed at a time; differences to the default, in points, are paired by "
         "seed:\ntheir mean ± its standard error [seeds]. All seeds share one split, so the error "
-        "does not include\nthat of the test rows (one row of HTRU2 is 0.04 points). The default takes "
-        "`silu` on HTRU2's columns\nand `relu` on those of the embedding.\n\n"
+        "does not include\nthat of the test rows (one row of HTRU2 is 0.04 points). The default "
+        "takes `silu` on HTRU2's columns\nand `relu` on those of the embedding.\n\n"
         "![What each change costs](figures/ablation.png)",
     ),
     unsupervised_section,

@@ -250,7 +250,7 @@ def test_fewer_maps_have_as_many_steps_in_all_and_the_papers_numbers_beside_them
     assert entries["accuracy, K = 16"].ours.n_seeds == 1
     assert entries["accuracy, K = 3"].ours is None
     assert {entries[f"accuracy, K = {k}"].paper for k in (3, 4, 8, 16)} == {(99.87, 0.0)}
-    assert entries["Gram error, K = 4"].paper == (0.16, None)
+    assert entries["Gram, K = 4"].paper == (0.16, None)
 
 
 @pytest.mark.parametrize(("variant", "n_maps"), [("paper", 16), ("maps-4", 4)])

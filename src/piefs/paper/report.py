@@ -31,10 +31,13 @@ th:first-child, td:first-child { text-align: left; } td.text { text-align: left;
 white-space: normal; } td small { display: block; color: var(--soft); }
 td.near { background: #e8f5ec; } td.far { background: #fdf0e3; } td.none { color: #b3bcc6; }
 figure { margin: 1.4rem 0; } figure img { max-width: 100%; height: auto; }
-.yes { color: #18794e; font-weight: 600; } .no { color: #b54708; font-weight: 600; }
+.yes { color: #18794e; font-weight: 600; } .no { color: #b54708; font-weight: 600; } .open { color: var(--soft); }
 code, pre { background: var(--tint); padding: .1rem .3rem; border-radius: 4px; }
 pre { padding: .8rem; overflow-x: auto; } nav a { margin-right: 1.2rem; }
 """
+
+
+VERDICTS = {True: "yes", False: "no", None: "open"}
 
 
 def write_report(results: str | Path) -> Path:
@@ -132,8 +135,8 @@ def _verdict(holds: bool | None) -> str:
 def _claims(claims: Iterable[Claim]) -> str:
     rows = (
         f"<tr><td class=text>{marked(c.quote)}</td><td class=text>{escape(c.where)}</td>"
-        f"<td class=text>{escape(c.finding)}</td>"
-        f"<td class='{'yes' if c.holds else 'no'}'>{_verdict(c.holds)}</td></tr>"
+        f"<td class=text>{marked(c.finding)}</td>"
+        f"<td class='{VERDICTS[c.holds]}'>{_verdict(c.holds)}</td></tr>"
         for c in claims
     )
     return table(heading(["claim", "where", "here", ""]), *rows)

@@ -279,7 +279,7 @@ def _maps(records: list[Record]) -> Table:
             right = [accuracy_entry(dataset, accuracy.get(k), ACCURACY[paper]) for k in keys]
             wrong = [Entry(error.get(key), GRAM_ERROR.get(paper)) for key in keys]
             rows.append((f"{TITLES[dataset]}, {method}, {mode}", (*right, *wrong)))
-    what = ("accuracy", "Gram error")
+    what = ("accuracy", "Gram")
     columns = tuple(f"{each}, K = {k}" for each in what for k in counts.values())
     note = (
         "60,000 steps of ours in all. The paper gives K = 16 for MNIST and CIFAR-10, and speaks of "

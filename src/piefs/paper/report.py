@@ -31,7 +31,8 @@ th:first-child, td:first-child { text-align: left; } td.text { text-align: left;
 white-space: normal; } td small { display: block; color: var(--soft); }
 td.near { background: #e8f5ec; } td.far { background: #fdf0e3; } td.none { color: #b3bcc6; }
 figure { margin: 1.4rem 0; } figure img { max-width: 100%; height: auto; }
-.yes { color: #18794e; font-weight: 600; } .no { color: #b54708; font-weight: 600; } .open { color: var(--soft); }
+.yes { color: #18794e; font-weight: 600; } .no { color: #b54708; font-weight: 600; }
+.open { color: var(--soft); }
 code, pre { background: var(--tint); padding: .1rem .3rem; border-radius: 4px; }
 pre { padding: .8rem; overflow-x: auto; } nav a { margin-right: 1.2rem; }
 """

@@ -383,6 +383,28 @@ def test_callbacks_hear_of_the_trials_and_of_the_run_proper(coin_flips, capsys):
     assert "trial 12 of 12: at most 220 steps" in capsys.readouterr().out
 
 
+def test_a_decay_that_is_clearly_worse_on_the_first_cut_is_not_tried_on_another():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 2))
+    tried = []
+
+    class Listener:
+        def begin(self, stage):
+            tried.append((stage.name, stage.config.weight_decay, stage.n_left))
+
+        def __call__(self, state):
+            pass
+
+    keywords = SMALL | {"steps_per_component": 300, "callbacks": [Listener()]}
+    model = PIEFSClassifier(**keywords).fit(X, (X[:, 0] > 0).astype(int))  # decay only hurts
+    *trials, training = tried
+    assert [decay for _, decay, _ in trials] == [*WEIGHT_DECAYS, *[WEIGHT_DECAYS[0]] * 3]
+    assert [name for name, *_ in trials[::3]] == ["trial 1 of 12", "trial 4 of 6"]
+    assert [n_left for *_, n_left in trials] == [13, 12, 11, 4, 3, 2]
+    assert training == ("training", model.settings_["weight_decay"], 1)
+    assert model.settings_["weight_decay"] == WEIGHT_DECAYS[0]
+
+
 def test_the_step_of_the_lowest_mean_loss_is_one_that_all_trials_reached():
     curves = [{50: 1.0, 100: 0.4, 150: 0.1}, {50: 0.5, 100: 0.9}]
     assert lowest_mean(curves) == (pytest.approx(0.65), 100)

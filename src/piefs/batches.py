@@ -61,6 +61,14 @@ class Samples:
         """The weights under p."""
         return self._or_ones(self.weight)
 
+    @property
+    def n_effective(self) -> float:
+        """How many rows of equal weight would tell as much: (Σ w)²/Σ w² (Kish)."""
+        if self.weight is None:
+            return float(len(self))
+        weights = self.weights.astype(np.float64)
+        return float(weights.sum() ** 2 / max(np.sum(weights**2), np.finfo(np.float32).tiny))
+
     @cached_property
     def label_weights(self) -> np.ndarray:
         """The weights in the readout's loss."""

@@ -35,14 +35,15 @@ from piefs.objective import ReadoutLoss, StepRecord, Trainable
 class JointObjective(eqx.Module):
     """L = L_class + μ mean_p L_class(φ_1 … φ_p) + w_orth ‖C − I‖² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde.
 
-    The weights are constants. `population_gram` takes the unbiased estimate of ‖C − I‖² (see
-    `split_gram_error`); without it the batch's own Gram matrix counts, which is right where a
-    batch is all there is. `readout_loss` is None in the unsupervised mode.
+    The weights are constants. `population_gram` takes the unbiased estimate of ‖C − I‖² from
+    batches of `n_rows` (see `split_gram_error`); without it the batch's own Gram matrix counts,
+    which is right where a batch is all there is. `readout_loss` is None in the unsupervised mode.
     """
 
     orthogonality: float
     smoothness: float
     prefix_weight: float = 0.0
+    n_rows: float = float("inf")
     readout_loss: ReadoutLoss | None = eqx.field(static=True, default=cross_entropy)
     population_gram: bool = eqx.field(static=True, default=True)
     anisotropy: float = eqx.field(static=True, default=0.0)
@@ -62,7 +63,7 @@ class JointObjective(eqx.Module):
 
     def _gram_error(self, phi: Array, weight: Array) -> Array:
         if self.population_gram:
-            return split_gram_error(phi, weight)
+            return split_gram_error(phi, weight, self.n_rows)
         return gram_error(gram(phi, weight))
 
     def _readout_losses(self, readouts: Readout, phi: Array, batch: Batch) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
+from jax.typing import ArrayLike
 
 from piefs.devices import mean_over_devices, over_devices
 from piefs.gradients import GradientField, dot
@@ -67,31 +68,53 @@ def unbiased_gram_error(phi: Array) -> Array:
     return (n * gram_error(gram(phi)) - own / n) / (n - 1)  # n² would overflow 32-bit integers
 
 
-def split_gram_error(phi: Array, weight: Array) -> Array:
+def split_gram_error(phi: Array, weight: Array, n_rows: ArrayLike = jnp.inf) -> Array:
     """⟨Ĉ₁ − I, Ĉ₂ − I⟩ of a batch's two halves: unbiased for ‖E[φφᵀ] − I‖²_F; may be negative.
 
     The halves are independent, so their sampling noise averages out, and a small batch is pushed
     towards the population's Gram matrix instead of its own.
+
+    Where a batch is drawn from only `n_rows`, its halves are not independent: what one has the
+    other lacks, and a map that peaks on a single row would be the better the higher the peak. The
+    S²/n added for that, S² the variance of φφᵀ, makes it unbiased for the Gram matrix of these n.
     """
     half = phi.shape[0] // 2
     identity = jnp.eye(phi.shape[1], dtype=phi.dtype)
     first, second = gram(phi[:half], weight[:half]), gram(phi[half:], weight[half:])
-    return jnp.sum((first - identity) * (second - identity))
+    fourth_moment = expectation(jnp.sum(phi**2, axis=1) ** 2, weight)
+    variance = _debiased(fourth_moment - jnp.sum(gram(phi, weight) ** 2), weight)
+    return jnp.sum((first - identity) * (second - identity)) + variance / n_rows
 
 
-def split_row_error(phi: Array, weight: Array, k: int | Array) -> Array:
+def split_row_error(
+    phi: Array, weight: Array, k: int | Array, n_rows: ArrayLike = jnp.inf
+) -> Array:
     """What map k adds to ‖C − I‖²_F, by the batch's two halves: unbiased; may be negative.
 
     With the maps before it frozen that is 2 Σ_{j<k} c_jk² + (c_kk − 1)²; columns after k are zero.
+    `n_rows` is that of `split_gram_error`.
     """
     half = phi.shape[0] // 2
     identity = jnp.arange(phi.shape[1]) == k
+    entries = phi * phi[:, k, None]
 
-    def row(phi: Array, weight: Array) -> Array:
-        return expectation(phi * phi[:, k, None], weight) - identity
+    def row(of_rows: slice) -> Array:
+        return expectation(entries[of_rows], weight[of_rows]) - identity
 
-    products = row(phi[:half], weight[:half]) * row(phi[half:], weight[half:])
-    return 2 * jnp.sum(products) - products[k]
+    variance = expectation(entries**2, weight) - expectation(entries, weight) ** 2
+    errors = row(slice(half)) * row(slice(half, None)) + _debiased(variance, weight) / n_rows
+    return 2 * jnp.sum(errors) - errors[k]
+
+
+def _debiased(variance: Array, weight: Array) -> Array:
+    """A batch's variance about its own mean, made unbiased: m/(m − 1) of it, m the rows it has."""
+    return variance * (1 + 1 / jnp.maximum(effective_rows(weight) - 1, 1))
+
+
+def effective_rows(weight: Array) -> Array:
+    """(Σ w)²/Σ w²: as many rows of equal weight would tell as much (Kish)."""
+    squares = over_devices(jnp.sum(weight**2))
+    return total_weight(weight) ** 2 / jnp.maximum(squares, jnp.finfo(jnp.float32).tiny)
 
 
 # --- smoothness --------------------------------------------------------------------------------

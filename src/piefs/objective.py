@@ -60,14 +60,15 @@ class Objective(eqx.Module):
     `readout_loss` is None in the unsupervised mode; `anisotropy` multiplies mean (log λ)² (App. C).
 
     The paper's L_orth is that of the batch, whose own noise (a multiple of k²/B) closes the gate of
-    the weights. With `population_gram` it is the population's instead: exact for the frozen maps,
-    and an unbiased estimate of what the active one adds.
+    the weights. With `population_gram` it is that of all `n_rows` instead: exact for the frozen
+    maps, and an unbiased estimate of what the active one adds.
     """
 
     weighting: Weighting = eqx.field(static=True)
     readout_loss: ReadoutLoss | None = eqx.field(static=True, default=cross_entropy)
     anisotropy: float = eqx.field(static=True, default=0.0)
     population_gram: bool = eqx.field(static=True, default=False)
+    n_rows: float = float("inf")
 
     def __call__(
         self, params: Trainable, batch: Batch, k: Array, frozen_error: ArrayLike = 0.0
@@ -93,7 +94,8 @@ class Objective(eqx.Module):
 
     def _gram_error(self, phi: Array, weight: Array, k: Array, frozen_error: ArrayLike) -> Array:
         if self.population_gram:
-            return jnp.asarray(frozen_error, phi.dtype) + split_row_error(phi, weight, k)
+            added = split_row_error(phi, weight, k, self.n_rows)
+            return jnp.asarray(frozen_error, phi.dtype) + added
         return gram_error(gram(phi, weight), k + 1)
 
 

@@ -64,7 +64,7 @@ def train(
     """
     _check(config, n_outputs, readout_loss, validation)
     drop_compiled_if_many()
-    objective = _objective(config, readout_loss, len(samples))
+    objective = _objective(config, readout_loss, samples)
     state = state or initial_state(samples, config, n_outputs, warm_start)
     devices = samples.devices
     cache = Columns(samples.x, config.n_components, state.frozen, devices)
@@ -107,21 +107,21 @@ def _check(
         raise ValueError("patience needs validation rows to watch")
 
 
-def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, n_rows: int) -> Loss:
+def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, samples: Samples) -> Loss:
     # A batch of one row has no halves, and one of all rows is the population as far as is known.
-    population_gram = config.gram == "population" and 1 < config.batch_size < n_rows
+    population_gram = config.gram == "population" and 1 < config.batch_size < len(samples)
+    shared = {
+        "readout_loss": readout_loss,
+        "anisotropy": config.anisotropy,
+        "population_gram": population_gram,
+        "n_rows": samples.n_effective,
+    }
     if config.schedule == "sequential":
-        return Objective(config.weighting, readout_loss, config.anisotropy, population_gram)
+        return Objective(config.weighting, **shared)
     if config.schedule == "spectral":
         return SpectralObjective(config.smoothness, config.anisotropy)
-    return JointObjective(
-        config.orthogonality,
-        config.smoothness,
-        config.prefix_weight if config.schedule == "nested" else 0.0,
-        readout_loss,
-        population_gram=population_gram,
-        anisotropy=config.anisotropy,
-    )
+    prefix_weight = config.prefix_weight if config.schedule == "nested" else 0.0
+    return JointObjective(config.orthogonality, config.smoothness, prefix_weight, **shared)
 
 
 def _held_out(

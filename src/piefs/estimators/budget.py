@@ -1,13 +1,13 @@
 """How many steps and how much weight decay: chosen on rows set aside; then all rows are used.
 
 Few rows are soon learned by heart. A trial for each decay, on part of the rows, shows after how
-many steps the readout's loss on the rest is lowest; the model proper then sees all rows, with the
-best decay and as many steps, its rate falling to zero over just these.
+many steps the readout's loss on the rest is lowest; decays that are clearly worse are not tried on
+another part. The model proper then sees all rows, with the best decay and as many steps, its rate
+falling to zero over just these.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -23,6 +23,7 @@ from piefs.state import WarmStart
 from piefs.train import Callback, train
 
 FEWEST_STEPS = 100
+CLEARLY_WORSE = 1.25  # times the lowest loss: such a decay is tried on no further cut
 ENOUGH_HELD_OUT, MOST_CUTS = 200, 4
 FEWEST_ROWS, MOST_ROWS = 100, 10_000
 """Where the number of steps is chosen by default: with fewer rows the ones set aside would tell
@@ -55,26 +56,40 @@ def choose_budget(
     that `n_stages_after` stages follow.
     """
     cuts = [(samples, validation)] if validation else _cuts(samples, fraction, config.seed, scorer)
-    trials = [(decay, kept, held) for decay in decays for kept, held in cuts]
-    curves = defaultdict(list)
-    for i, (decay, kept, held) in enumerate(trials):
+    curves: dict[float, list[dict[int, float]]] = {decay: [] for decay in decays}
+    n_done = 0
+    for n_cuts_left, (kept, held) in zip(range(len(cuts), 0, -1), cuts, strict=True):
         size = min(config.batch_size, len(kept))
-        with_decay = replace(config, weight_decay=decay, batch_size=size)
-        name, n_left = f"trial {i + 1} of {len(trials)}", len(trials) - i + n_stages_after
-        announce(callbacks, Stage(name, with_decay, n_left, is_trial=True))
-        trial = train(
-            kept,
-            with_decay,
-            n_outputs=n_outputs,
-            readout_loss=readout_loss,
-            validation=held,
-            warm_start=warm_start,
-            callbacks=callbacks,
-        )
-        curves[decay].append({int(r["step"]): r["validation_loss"] for r in trial.history})
-    _, step, decay = min((*lowest_mean(curves[decay]), decay) for decay in decays)
+        for n_tried, decay in enumerate(curves):
+            n_left = n_cuts_left * len(curves) - n_tried
+            name = f"trial {n_done + 1} of {n_done + n_left}"
+            with_decay = replace(config, weight_decay=decay, batch_size=size)
+            stage = Stage(name, with_decay, n_left + n_stages_after, is_trial=True)
+            announce(callbacks, stage)
+            trial = train(
+                kept,
+                with_decay,
+                n_outputs=n_outputs,
+                readout_loss=readout_loss,
+                validation=held,
+                warm_start=warm_start,
+                callbacks=callbacks,
+            )
+            curves[decay].append({int(r["step"]): r["validation_loss"] for r in trial.history})
+            n_done += 1
+        curves = _contenders(curves)
+    _, step, decay = min((*lowest_mean(curves[decay]), decay) for decay in curves)
     steps = round(step * len(samples) / len(cuts[0][0]))
     return min(max(steps, FEWEST_STEPS), config.steps_per_component), decay
+
+
+def _contenders(
+    curves: dict[float, list[dict[int, float]]],
+) -> dict[float, list[dict[int, float]]]:
+    """The decays that are not clearly worse than the best, after the same cuts for all."""
+    lowest = {decay: lowest_mean(found)[0] for decay, found in curves.items()}
+    most = CLEARLY_WORSE * min(lowest.values())
+    return {decay: found for decay, found in curves.items() if not lowest[decay] > most}
 
 
 def lowest_mean(curves: Sequence[dict[int, float]]) -> tuple[float, int]:

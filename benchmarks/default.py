@@ -5,19 +5,29 @@ then our fit, scored on the same rows as it goes. Scoring takes time too and cou
 """
 
 import time
+from pathlib import Path
 
 from sklearn.ensemble import RandomForestClassifier
 
 from piefs import PIEFSClassifier
 from piefs.datasets import load
+from piefs.paper.cells import Cell
+from piefs.paper.records import Records, Summary, summaries
 from piefs.state import TrainState
 
-PAPER_PRESET = 0.9579  # test accuracy of preset `paper`, seeds 0 and 1 (results/records)
+STRICT = Path(__file__).parent.parent / "results" / "records"
+
+
+def of_paper_preset() -> Summary:
+    """The accuracy of preset `paper` on the same rows, over the seeds on record."""
+    cells = [Cell("mnist", "piefs-off", "supervised", "paper", seed) for seed in range(5)]
+    (found,) = summaries(Records(STRICT).of(cells), split="validation", scale=1.0).values()
+    return found
 
 
 def run() -> dict[str, object]:
     """Seconds to the accuracy of the paper's preset, to the forest's, and to the end."""
-    data = load("mnist")
+    data, strict = load("mnist"), of_paper_preset()
     forest = RandomForestClassifier(200, random_state=0, n_jobs=-1)
     start = time.perf_counter()
     forest.fit(data.train.x, data.train.y)
@@ -42,8 +52,9 @@ def run() -> dict[str, object]:
     return {
         "forest_fit_seconds": round(forest_seconds, 1),
         "forest_accuracy": round(100 * forest_accuracy, 2),
-        "paper_preset_accuracy": round(100 * PAPER_PRESET, 2),
-        "seconds_to_paper_preset": until(PAPER_PRESET),
+        "paper_preset_accuracy": round(100 * strict.mean, 2),
+        "paper_preset_seeds": strict.n_seeds,
+        "seconds_to_paper_preset": until(strict.mean),
         "seconds_to_forest": until(forest_accuracy),
         "fit_seconds": round(seconds, 1),
         "validation_accuracy": round(100 * final, 2),

@@ -515,15 +515,25 @@ def test_frozen_maps_are_plain_maps_without_the_other_parameters(run):
 @pytest.mark.parametrize(("batch_size", "is_of_population"), [(1, False), (2, True), (10, False)])
 def test_batches_of_one_row_or_of_all_have_their_own_gram_matrix(batch_size, is_of_population):
     config = replace(CONFIG, gram="population", batch_size=batch_size)
+    ten_rows = Samples(np.zeros((10, D)))
     for schedule in ("sequential", "joint"):
-        objective = _objective(replace(config, schedule=schedule), None, n_rows=10)
+        objective = _objective(replace(config, schedule=schedule), None, ten_rows)
         assert objective.population_gram is is_of_population
+
+
+def test_weights_say_how_many_rows_the_gram_error_of_batches_stands_for():
+    config = replace(CONFIG, gram="population", batch_size=2)
+    x, uneven = np.zeros((10, D)), np.repeat([1.0, 0.0], 5)
+    for schedule in ("sequential", "joint"):
+        of_schedule = replace(config, schedule=schedule)
+        assert _objective(of_schedule, None, Samples(x)).n_rows == 10
+        assert _objective(of_schedule, None, Samples(x, weight=uneven)).n_rows == 5
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_the_anisotropy_penalty_is_in_every_objective(schedule):
     config = replace(CONFIG, schedule=schedule, anisotropy=0.3)
-    assert _objective(config, None, n_rows=10).anisotropy == 0.3
+    assert _objective(config, None, Samples(np.zeros((10, D)))).anisotropy == 0.3
 
 
 def test_a_population_gate_stays_open_where_the_noise_of_small_batches_closes_it(rng):

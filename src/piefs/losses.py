@@ -27,7 +27,11 @@ def expectation(values: Array, weight: Array | None = None) -> Array:
 
 def total_weight(weight: Array) -> Array:
     """Σ w_i, kept off zero: a batch of rows that do not count costs nothing."""
-    return jnp.maximum(over_devices(jnp.sum(weight)), jnp.finfo(jnp.float32).tiny)
+    return _off_zero(over_devices(jnp.sum(weight)))
+
+
+def _off_zero(total: Array) -> Array:
+    return jnp.maximum(total, jnp.finfo(jnp.float32).tiny)
 
 
 # --- orthogonality -----------------------------------------------------------------------------
@@ -80,10 +84,17 @@ def split_gram_error(phi: Array, weight: Array, n_rows: ArrayLike = jnp.inf) -> 
     """
     half = phi.shape[0] // 2
     identity = jnp.eye(phi.shape[1], dtype=phi.dtype)
-    first, second = gram(phi[:half], weight[:half]), gram(phi[half:], weight[half:])
-    fourth_moment = expectation(jnp.sum(phi**2, axis=1) ** 2, weight)
-    variance = _debiased(fourth_moment - jnp.sum(gram(phi, weight) ** 2), weight)
-    return jnp.sum((first - identity) * (second - identity)) + variance / n_rows
+    halves = (phi[:half], weight[:half]), (phi[half:], weight[half:])
+    # Four sums over devices: each is a message, and messages are what many devices wait for.
+    first, second = (over_devices(part.T @ (w[:, None] * part)) for part, w in halves)
+    totals = _off_zero(over_devices(jnp.stack([jnp.sum(w) for _, w in halves])))
+    fourth_powers = jnp.sum(phi**2, axis=1) ** 2
+    fourth, squares = over_devices(jnp.stack([weight @ fourth_powers, jnp.sum(weight**2)]))
+
+    total = jnp.sum(totals)
+    variance = fourth / total - jnp.sum(((first + second) / total) ** 2)
+    correction = variance * _unbiasing(total**2 / _off_zero(squares)) / n_rows
+    return jnp.sum((first / totals[0] - identity) * (second / totals[1] - identity)) + correction
 
 
 def split_row_error(
@@ -102,19 +113,15 @@ def split_row_error(
         return expectation(entries[of_rows], weight[of_rows]) - identity
 
     variance = expectation(entries**2, weight) - expectation(entries, weight) ** 2
-    errors = row(slice(half)) * row(slice(half, None)) + _debiased(variance, weight) / n_rows
+    n_effective = total_weight(weight) ** 2 / _off_zero(over_devices(jnp.sum(weight**2)))
+    correction = variance * _unbiasing(n_effective) / n_rows
+    errors = row(slice(half)) * row(slice(half, None)) + correction
     return 2 * jnp.sum(errors) - errors[k]
 
 
-def _debiased(variance: Array, weight: Array) -> Array:
-    """A batch's variance about its own mean, made unbiased: m/(m − 1) of it, m the rows it has."""
-    return variance * (1 + 1 / jnp.maximum(effective_rows(weight) - 1, 1))
-
-
-def effective_rows(weight: Array) -> Array:
-    """(Σ w)²/Σ w²: as many rows of equal weight would tell as much (Kish)."""
-    squares = over_devices(jnp.sum(weight**2))
-    return total_weight(weight) ** 2 / jnp.maximum(squares, jnp.finfo(jnp.float32).tiny)
+def _unbiasing(n_effective: Array) -> Array:
+    """m/(m − 1): what makes a batch's variance about its own mean unbiased, m = (Σ w)²/Σ w²."""
+    return 1 + 1 / jnp.maximum(n_effective - 1, 1)
 
 
 # --- smoothness --------------------------------------------------------------------------------

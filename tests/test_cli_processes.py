@@ -10,7 +10,7 @@ import pytest
 import piefs as library
 from commands import COMMAND, free_port, piefs
 
-RUN = ["fit", "two-moons", "--preset", "paper", "-k", "2", "--steps", "100", "--no-report"]
+RUN = ["fit", "two-moons", "--preset", "paper", "-k", "2", "--steps", "400", "--no-report"]
 RUN += ["--batch-size", "64"]
 
 
@@ -51,7 +51,7 @@ def cut_off(tmp_path_factory, precise):
     processes = begin(out, 3, *precise)
     while not (out / "checkpoint.safetensors").is_file():
         assert all(p.poll() is None for p in processes), ends(processes, 60)
-        time.sleep(0.1)
+        time.sleep(0.02)
     processes[2].send_signal(signal.SIGKILL)
     return out, *ends(processes, 30)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any
@@ -19,6 +20,7 @@ from piefs.errors import InputError
 DETECTED = "auto"
 HEARTBEAT_SECONDS = 15
 START_SECONDS = 120
+FAREWELL_SECONDS = 2
 
 
 def join(coordinator: str, n_processes: int | None, process: int | None) -> None:
@@ -127,9 +129,14 @@ def entered_by_first(context: AbstractContextManager, devices: Devices) -> Itera
 
 
 def end(code: int) -> None:
-    """End at once if this process has company: after an error, a farewell would wait for others."""
+    """End at once if this process has company: after an error, a farewell would wait for others.
+
+    Only the first one lingers a moment: without it JAX aborts the others before they can say why.
+    """
     jax: Any = sys.modules.get("jax")
     if jax is not None and jax.distributed.is_initialized():
         sys.stdout.flush()
         sys.stderr.flush()
+        if is_first():
+            time.sleep(FAREWELL_SECONDS)
         os._exit(code)

@@ -253,6 +253,22 @@ def test_fewer_maps_have_as_many_steps_in_all_and_the_papers_numbers_beside_them
     assert entries["Gram, K = 4"].paper == (0.16, None)
 
 
+def test_a_smaller_weight_of_the_energy_changes_nothing_else_without_labels(tmp_path):
+    for weight in (0.1, 0.02):
+        cell = Cell("circles", "piefs-off", "unsupervised", f"smoothness-{weight}", 0)
+        assert cell in cells_of(["table-smoothness"])
+        assert cell.keywords()["weighting"](0.5, 0.5) == (1.0, 0.0, weight)
+    metrics = {"accuracy": {"test": 1.0}, "gram_error_batch": 0.9}
+    Records(tmp_path).write(cell, metrics, {})
+    (table,) = [t for t in tables(Records(tmp_path)) if t.name == "smoothness"]
+    row = dict(table.rows)["Circles, piefs-off, unsupervised"]
+    entries = dict(zip(table.columns, row, strict=True))
+    assert entries["accuracy, w_mde = 0.02"].ours.mean == pytest.approx(100)
+    assert entries["Gram, w_mde = 0.02"].ours.mean == pytest.approx(0.9)
+    assert entries["accuracy, w_mde = 0.1"].ours is None
+    assert {entries[f"Gram, w_mde = {w}"].paper for w in (1, 0.1, 0.02)} == {(0.94, None)}
+
+
 @pytest.mark.parametrize(("variant", "n_maps"), [("paper", 16), ("maps-4", 4)])
 def test_neuralef_has_as_many_maps_as_its_variant_says(variant, n_maps):
     cell = Cell("two-moons", "neuralef", "unsupervised", variant, 0)

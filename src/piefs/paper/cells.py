@@ -55,6 +55,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     **{f"batch-{size}": {"batch_size": size} for size in (256, 512, 1024, 4096)},
     # 60,000 steps in all, as with 16 maps
     **{f"maps-{k}": {"n_components": k, "steps_per_component": 60_000 // k} for k in (3, 4, 8)},
+    # without labels, where weights are static: w_orth = 1, w_class = 0
+    **{f"smoothness-{w}": {"weighting": Static(1.0, 0.0, w)} for w in (0.1, 0.02)},
 }
 """What a variant changes in the preset `paper`."""
 
@@ -182,6 +184,13 @@ ITEMS: dict[str, Callable[[int], list[Cell]]] = {
         ("mnist",), "batch-256", "batch-512", "batch-1024", "batch-4096", n=min(n, 2)
     ),
     "table-maps": lambda n: _by_maps(1),
+    "table-smoothness": lambda n: _grid(
+        LOW_DIMENSIONAL,
+        PIEFS[:1],
+        min(n, 2),
+        "unsupervised",
+        ("paper", "smoothness-0.1", "smoothness-0.02"),
+    ),
     "figure-geometry": lambda n: _grid(PLANE, ("piefs-off",), 1),
     "figure-maps": lambda n: _grid(PLANE, ("piefs-off",), 1),
     "figure-accuracy": lambda n: _grid(DATASETS, ("piefs-off",), n),

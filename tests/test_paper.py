@@ -17,6 +17,7 @@ from piefs.paper.report import write_report
 from piefs.paper.tables import Entry, tables
 from piefs.paper.text import SUMMARY_COLUMNS, summary_csv
 from piefs.paper.work import baseline_of, make, work
+from piefs.weighting import Dampened, Static
 
 ROOT = Path(__file__).parent.parent
 MOONS = Cell("two-moons", "piefs-off", "supervised", "paper", 0)
@@ -253,20 +254,26 @@ def test_fewer_maps_have_as_many_steps_in_all_and_the_papers_numbers_beside_them
     assert entries["Gram, K = 4"].paper == (0.16, None)
 
 
-def test_a_smaller_weight_of_the_energy_changes_nothing_else_without_labels(tmp_path):
-    for weight in (0.1, 0.02):
-        cell = Cell("circles", "piefs-off", "unsupervised", f"smoothness-{weight}", 0)
-        assert cell in cells_of(["table-smoothness"])
-        assert cell.keywords()["weighting"](0.5, 0.5) == (1.0, 0.0, weight)
+@pytest.mark.parametrize("mode", ["supervised", "unsupervised"])
+@pytest.mark.parametrize("factor", [0.1, 0.02])
+def test_a_smaller_weight_of_the_energy_leaves_the_other_weights_as_they_are(mode, factor):
+    cell = Cell("circles", "piefs-off", mode, f"smoothness-{factor}", 0)
+    assert cell in cells_of(["table-smoothness"])
+    orth, class_, mde = (Dampened() if mode == "supervised" else Static(1, 0, 1))(0.05, 0.1)
+    assert cell.keywords()["weighting"](0.05, 0.1) == (orth, class_, factor * mde)
+
+
+def test_accuracies_by_the_weight_of_the_energy_stand_beside_the_papers_one_number(tmp_path):
+    cell = Cell("circles", "piefs-off", "unsupervised", "smoothness-0.02", 0)
     metrics = {"accuracy": {"test": 1.0}, "gram_error_batch": 0.9}
     Records(tmp_path).write(cell, metrics, {})
     (table,) = [t for t in tables(Records(tmp_path)) if t.name == "smoothness"]
     row = dict(table.rows)["Circles, piefs-off, unsupervised"]
     entries = dict(zip(table.columns, row, strict=True))
-    assert entries["accuracy, w_mde = 0.02"].ours.mean == pytest.approx(100)
-    assert entries["Gram, w_mde = 0.02"].ours.mean == pytest.approx(0.9)
-    assert entries["accuracy, w_mde = 0.1"].ours is None
-    assert {entries[f"Gram, w_mde = {w}"].paper for w in (1, 0.1, 0.02)} == {(0.94, None)}
+    assert entries["accuracy, w_mde × 0.02"].ours.mean == pytest.approx(100)
+    assert entries["Gram, w_mde × 0.02"].ours.mean == pytest.approx(0.9)
+    assert entries["accuracy, w_mde × 0.1"].ours is None
+    assert {entries[f"Gram, w_mde × {w}"].paper for w in (1, 0.1, 0.02)} == {(0.94, None)}
 
 
 @pytest.mark.parametrize(("variant", "n_maps"), [("paper", 16), ("maps-4", 4)])

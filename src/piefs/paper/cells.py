@@ -37,13 +37,19 @@ MODES = ("supervised", "unsupervised")
 N_SEEDS, N_SEEDS_UNSUPERVISED = 5, 3
 FEASIBLE_ON = {"svm": LOW_DIMENSIONAL, "nca": LOW_DIMENSIONAL}
 
+WEIGHT_FACTORS: dict[str, dict[str, float]] = {
+    "no-orthogonality": {"orth": 0.0},
+    "no-smoothness": {"mde": 0.0},
+    "smoothness-0.1": {"mde": 0.1},
+    "smoothness-0.02": {"mde": 0.02},
+}
+"""By what a variant multiplies weights: dynamic ones with labels, static ones without (App. C)."""
+
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
     "laplacian-calibrated": {"pretraining": "graph-laplacian", "t_class": "calibrated"},
     "laplacian-frozen": {"pretraining": "graph-laplacian"},
     "anisotropy": {"anisotropy": 0.1},
-    "no-orthogonality": {"weighting": Scaled(Dampened(), orth=0.0)},
-    "no-smoothness": {"weighting": Scaled(Dampened(), mde=0.0)},
     "no-gate": {"weighting": Static()},
     "weighting-rational": {"weighting": "rational"},
     "weighting-polynomial": {"weighting": "polynomial"},
@@ -55,10 +61,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     **{f"batch-{size}": {"batch_size": size} for size in (256, 512, 1024, 4096)},
     # 60,000 steps in all, as with 16 maps
     **{f"maps-{k}": {"n_components": k, "steps_per_component": 60_000 // k} for k in (3, 4, 8)},
-    # without labels, where weights are static: w_orth = 1, w_class = 0
-    **{f"smoothness-{w}": {"weighting": Static(1.0, 0.0, w)} for w in (0.1, 0.02)},
+    **{name: {} for name in WEIGHT_FACTORS},
 }
-"""What a variant changes in the preset `paper`."""
+"""What a variant changes in the preset `paper`, factors of weights apart."""
 
 QUICK: dict[str, Any] = {"n_components": 3, "steps_per_component": 30, "batch_size": 256}
 """Budgets that go the whole way in minutes and prove nothing but that it works."""
@@ -112,6 +117,9 @@ class Cell:
             "random_state": self.seed,
             **VARIANTS[self.variant],
         }
+        if self.variant in WEIGHT_FACTORS:
+            base = Dampened() if self.mode == "supervised" else Static(1.0, 0.0, 1.0)
+            keywords["weighting"] = Scaled(base, **WEIGHT_FACTORS[self.variant])
         if self.dataset.startswith("cifar10") and self.method == "piefs-trotter":
             keywords["steps_per_component"] = 7500  # 120,000 in all (Sec. 2.4)
         return keywords | (QUICK if quick else {})
@@ -143,6 +151,13 @@ def _by_maps(n: int) -> list[Cell]:
     variants = ("paper", "maps-8", "maps-4", "maps-3")
     ours = [_grid(LOW_DIMENSIONAL, PIEFS[:1], n, mode, variants) for mode in MODES]
     return sum(ours, _grid(LOW_DIMENSIONAL, ("neuralef",), n, variants=variants))
+
+
+def _by_smoothness(n: int) -> list[Cell]:
+    """`off` with labels and without, the energy weighing less."""
+    variants = ("paper", "smoothness-0.1", "smoothness-0.02")
+    grids = (_grid(LOW_DIMENSIONAL, PIEFS[:1], n, mode, variants) for mode in MODES)
+    return [cell for grid in grids for cell in grid]
 
 
 def _unsupervised(n: int) -> list[Cell]:
@@ -184,13 +199,7 @@ ITEMS: dict[str, Callable[[int], list[Cell]]] = {
         ("mnist",), "batch-256", "batch-512", "batch-1024", "batch-4096", n=min(n, 2)
     ),
     "table-maps": lambda n: _by_maps(1),
-    "table-smoothness": lambda n: _grid(
-        LOW_DIMENSIONAL,
-        PIEFS[:1],
-        min(n, 2),
-        "unsupervised",
-        ("paper", "smoothness-0.1", "smoothness-0.02"),
-    ),
+    "table-smoothness": lambda n: _by_smoothness(min(n, 2)),
     "figure-geometry": lambda n: _grid(PLANE, ("piefs-off",), 1),
     "figure-maps": lambda n: _grid(PLANE, ("piefs-off",), 1),
     "figure-accuracy": lambda n: _grid(DATASETS, ("piefs-off",), n),

@@ -281,16 +281,16 @@ def _maps(records: list[Record]) -> Table:
 
 
 def _smoothness(records: list[Record]) -> Table:
-    """By the weight of the energy without labels."""
+    """By what the weight of the energy is multiplied with."""
     variants = {"paper": "1", "smoothness-0.1": "0.1", "smoothness-0.02": "0.02"}
-    variants = {variant: f"w_mde = {weight}" for variant, weight in variants.items()}
+    variants = {variant: f"w_mde × {factor}" for variant, factor in variants.items()}
     note = (
-        "`off` without labels. The paper states w_mde = 1; its numbers stand beside each. Test "
-        "accuracy in per cent, probed on the coordinates as they are; batch Gram error ‖C − I‖²_F."
+        "`off`; the paper's numbers, for the weights that it states, stand beside each. Test "
+        "accuracy in per cent, without labels of a probe on the coordinates as they are; batch "
+        "Gram error ‖C − I‖²_F."
     )
-    rows = _beside_the_paper(records, [("piefs-off", "unsupervised")], variants)
-    title = "Weight of the energy without labels"
-    return Table("smoothness", title, note, _columns(variants), rows)
+    rows = _beside_the_paper(records, [("piefs-off", mode) for mode in MODES], variants)
+    return Table("smoothness", "Weight of the energy", note, _columns(variants), rows)
 
 
 def _columns(variants: dict[str, str]) -> tuple[str, ...]:

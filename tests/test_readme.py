@@ -9,7 +9,7 @@ from experiments.report import insets, load_records, page
 
 from commands import piefs
 from pages import train_briefly
-from piefs.paper.ledger import ledger
+from piefs.paper.ledger import deviations, ledger
 from piefs.paper.records import Records
 from piefs.paper.report import readme
 from piefs.paper.tables import tables
@@ -98,4 +98,7 @@ def test_tables_are_what_the_records_say(monkeypatch):
         assert f"<!-- {name} -->\n{made}<!-- /{name} -->" in text
     assert page(records) == (ROOT / "results" / "beyond" / "README.md").read_text()
     strict = Records("results/records")
-    assert readme(tables(strict), ledger(strict)) == Path("results/README.md").read_text()
+    assert (
+        readme(tables(strict), ledger(strict), deviations(strict))
+        == Path("results/README.md").read_text()
+    )

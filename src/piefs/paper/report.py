@@ -14,7 +14,7 @@ from piefs.paper.figures import CAPTIONS, draw_all
 from piefs.paper.ledger import Claim, Deviation, deviations, ledger
 from piefs.paper.records import Records
 from piefs.paper.tables import Entry, Table, tables
-from piefs.paper.text import markdown, number_of, over_seeds, summary_csv
+from piefs.paper.text import markdown, number_of, over_seeds, summary_csv, text_of
 from piefs.report.html import document, figure, heading, marked, png, table
 
 STYLE = """
@@ -38,6 +38,7 @@ pre { padding: .8rem; overflow-x: auto; } nav a { margin-right: 1.2rem; }
 """
 
 
+FAR = "Accuracies by more than two standard errors, Gram errors by more than a factor of two."
 VERDICTS = {True: "yes", False: "no", None: "open"}
 
 
@@ -47,19 +48,22 @@ def write_report(results: str | Path) -> Path:
     records = Records(results / "records")
     page = results / "report.html"
     with reading(records.folder, "remove what is no record of piefs reproduce"):
-        made, claims = tables(records), ledger(records)
+        made, claims, far = tables(records), ledger(records), deviations(records)
         figures = draw_all(records, results / "figures")
-        atomic.write_bytes(page, _page(records, made, claims, figures).encode())
-        atomic.write_bytes(results / "README.md", readme(made, claims).encode())
+        atomic.write_bytes(page, _page(records, made, claims, far, figures).encode())
+        atomic.write_bytes(results / "README.md", readme(made, claims, far).encode())
         atomic.write_bytes(results / "summary.csv", summary_csv(records).encode())
     return page
 
 
 def _page(
-    records: Records, made: list[Table], claims: list[Claim], figures: dict[str, Path]
+    records: Records,
+    made: list[Table],
+    claims: list[Claim],
+    far: list[Deviation],
+    figures: dict[str, Path],
 ) -> str:
     n = sum(1 for _ in records)
-    far = deviations(records)
     sections = [
         "<h1>The paper, re-derived</h1>",
         f"<p class=note>{n} runs. Each entry: ours, mean ± standard deviation over seeds [number "
@@ -78,8 +82,7 @@ def _page(
         "<h2 id=ledger>What the paper says, and what we measured</h2>",
         _claims(claims),
         "<h2 id=deviations>Where we differ</h2>",
-        "<p class=note>Accuracies by more than two standard errors, Gram errors by more than a "
-        "factor of two.</p>",
+        f"<p class=note>{FAR}</p>",
         _deviations(far),
         "<h2 id=again>Make it again</h2>",
         "<pre>piefs reproduce                      # everything that is missing\n"
@@ -152,8 +155,8 @@ def _deviations(far: Iterable[Deviation]) -> str:
     return table(heading(["cell", "ours and the paper's", "why"]), *rows)
 
 
-def readme(made: list[Table], claims: list[Claim]) -> str:
-    """The tables and the ledger as Markdown."""
+def readme(made: list[Table], claims: list[Claim], far: list[Deviation]) -> str:
+    """The tables, the ledger and the deviations as Markdown."""
     lines = [
         "# Results",
         "",
@@ -171,6 +174,15 @@ def readme(made: list[Table], claims: list[Claim]) -> str:
         *_markdown_rows(
             ("the paper", "where", "here", ""),
             ((c.quote, c.where, c.finding, _verdict(c.holds)) for c in claims),
+        ),
+        "",
+        "### Where we differ",
+        "",
+        FAR,
+        "",
+        *_markdown_rows(
+            ("cell", "ours (the paper's)", "why"),
+            ((one.name, text_of(one.entry, one.digits), one.why) for one in far),
         ),
     ]
     return "\n".join(lines) + "\n"

@@ -9,8 +9,9 @@ from faults import full_disk
 from piefs.errors import InputError, StorageError
 from piefs.paper.cells import DATASETS, ITEMS, VARIANTS, Cell, cells_of
 from piefs.paper.components import COMPONENTS
+from piefs.paper.deviations import deviations
 from piefs.paper.grid import run_grid
-from piefs.paper.ledger import CLAIMS, deviations, ledger
+from piefs.paper.ledger import CLAIMS, ledger
 from piefs.paper.published import ACCURACY, GRAM_ERROR, reported_split
 from piefs.paper.records import Records, Summary, summaries
 from piefs.paper.report import write_report

@@ -9,7 +9,8 @@ from experiments.report import insets, load_records, page
 
 from commands import piefs
 from pages import train_briefly
-from piefs.paper.ledger import deviations, ledger
+from piefs.paper.deviations import deviations
+from piefs.paper.ledger import ledger
 from piefs.paper.records import Records
 from piefs.paper.report import readme
 from piefs.paper.tables import tables

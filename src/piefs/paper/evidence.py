@@ -25,6 +25,7 @@ class Found:
         self.records = records
         self.every = list(records)
         self.test = summaries(self.every)
+        self.train = summaries(self.every, split="train")
         self.gram = summaries(self.every, "gram_error_batch", "", 1.0)
 
     def accuracy(self, dataset: str, method: str, mode: str = "supervised") -> Summary | None:

@@ -10,8 +10,9 @@ from piefs.io import atomic
 from piefs.io.documents import reading
 from piefs.io.models import library_versions
 from piefs.paper.components import COMPONENTS, HEAD
+from piefs.paper.deviations import Deviation, deviations
 from piefs.paper.figures import CAPTIONS, draw_all
-from piefs.paper.ledger import Claim, Deviation, deviations, ledger
+from piefs.paper.ledger import Claim, ledger
 from piefs.paper.records import Records
 from piefs.paper.tables import Entry, Table, tables
 from piefs.paper.text import markdown, number_of, over_seeds, summary_csv, text_of

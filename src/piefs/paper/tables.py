@@ -167,8 +167,8 @@ def _main(records: list[Record], split: str) -> Table:
         rows = (*rows[:after], _official(records, columns), *rows[after:])
     note = (
         "Accuracy in per cent, mean ± standard deviation over seeds; our splits are fixed, while "
-        "the paper's baselines vary even where they are deterministic, so its splits vary too. The "
-        "paper reports PIEFS and NeuralEF on test rows, the classical baselines of the "
+        "the paper's baselines vary even where they are deterministic, so the splits of those do. "
+        "The paper reports PIEFS and NeuralEF on test rows, the classical baselines of the "
         "low-dimensional sets on validation rows, those of MNIST on all 10,000 test images: each "
         "of its numbers stands with its rows. NeuralEF is our own implementation; the paper ran "
         f"the public one on MNIST and CIFAR-10, and Deng et al. (2022) report "
@@ -226,7 +226,11 @@ def _unsupervised(records: list[Record], probe: str) -> Table:
 
 
 GRAM_KINDS = {
-    "batch": ("gram_error_batch", "", "the last interval's mean over batches, as in the paper"),
+    "batch": (
+        "gram_error_batch",
+        "",
+        "the last interval's mean over batches, beside the paper's final batch Gram error",
+    ),
     "split": ("gram_error", "test", "over all test rows"),
     "unbiased": ("gram_error_unbiased", "test", "over all test rows, sampling bias removed"),
 }

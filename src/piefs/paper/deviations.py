@@ -1,0 +1,105 @@
+"""Where our numbers are not the paper's, and why, as far as experiments can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from piefs.paper.cells import LOW_DIMENSIONAL, PLANE
+from piefs.paper.published import ACCURACY, GRAM_ERROR, OFFICIAL, reported_split
+from piefs.paper.records import Records, summaries
+from piefs.paper.tables import Entry, accuracy_entry
+
+NOT_LOOKED_INTO = "Not looked into yet."
+FEWER_MAPS = (
+    "The paper speaks of a data-set-matched K and does not name it; ours is 16. With 3 or 4 maps "
+    "the number is the paper's: see the table of the number of maps."
+)
+SHRUNK = (
+    "The energy shrinks every map but the constant; the probe, regularised as scikit-learn does by "
+    "default, hardly sees them. With a fiftieth of its weight 16 maps have the paper's accuracy, "
+    "and about its Gram error: see the table of the weight of the energy. Fewer maps do not."
+)
+FEW_SURVIVE = (
+    "Besides the constant three or four maps survive the energy, and do not separate the rings; "
+    "those that were shrunk do, as the table of z-scored coordinates shows."
+)
+NOT_BEHIND = (
+    "A metric of determinant one takes most of the penalty away, so that fewer maps are shrunk "
+    "than with off, and the probe sees more of them. Why that is not so in the paper is not known."
+)
+LESS_PENALTY = (
+    "A metric of determinant one takes most of the penalty away: accuracy and Gram error lie "
+    "between those of off and of off without smoothness (see the table of components), or above. "
+    "Why the paper's metrics lose a little is not known."
+)
+EXPLANATIONS: dict[str, str] = {
+    "two-moons/neuralef/unsupervised/paper": FEWER_MAPS,
+    "two-moons/piefs-off/unsupervised/paper": SHRUNK,
+    "circles/piefs-off/unsupervised/paper": SHRUNK,
+    "two-moons/piefs-diag/unsupervised/paper": NOT_BEHIND,
+    "circles/piefs-diag/unsupervised/paper": FEW_SURVIVE,
+    "circles/piefs-trotter/unsupervised/paper": FEW_SURVIVE,
+    "mnist/piefs-diag/supervised/paper": LESS_PENALTY,
+    "mnist/piefs-trotter/supervised/paper": LESS_PENALTY,
+    "mnist/piefs-off/unsupervised/paper": "Not explained. Tried on validation rows: rates, "
+    "batches, input scaling, initialisation and the weight of the energy; all stay at the level of "
+    "principal components or below (LOG.md).",
+}
+"""Why an accuracy differs from the paper's, as far as experiments can tell."""
+
+SAMPLED = (
+    "Mostly sampling: 16 maps and batches of 2048 have a floor of 0.12, and more where values have "
+    "heavy tails. The paper's is lower, as of fewer maps or larger batches."
+)
+PENALISED = (
+    "What the energy leaves, more than sampling (a floor of about 0.1): see the table of the "
+    "weight of the energy. The paper's with diag and trotter lie below that floor, as of larger "
+    "batches or fewer maps."
+)
+DIED = (
+    "The energy shrinks most of the 16 maps, and each that has died counts 1. With off and a "
+    "fiftieth of its weight the error is about the paper's: see the table of the weight of the "
+    "energy."
+)
+
+
+def why_gram_error_differs(dataset: str, ours: float) -> str:
+    """Above 1 there are maps that have died; on the planes the energy costs orthonormality."""
+    if dataset not in LOW_DIMENSIONAL:
+        return NOT_LOOKED_INTO
+    if ours > 1:
+        return DIED
+    return PENALISED if dataset in PLANE else SAMPLED
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A number that is not the paper's, and why."""
+
+    name: str
+    entry: Entry
+    why: str
+    digits: int = 2
+
+
+def deviations(records: Records) -> list[Deviation]:
+    """Accuracies beyond two standard errors of the paper's, and Gram errors beyond a factor 2."""
+    every = list(records)
+    splits = ("validation", "test", OFFICIAL)
+    by_split = {split: summaries(every, split=split) for split in splits}
+    found = []
+    for key, paper in ACCURACY.items():
+        dataset, method = key[:2]
+        split = reported_split(dataset, method)
+        entry = accuracy_entry(dataset, by_split[split].get(key), paper, split)
+        if entry.z is not None and abs(entry.z) > 2:
+            name = "/".join(key)
+            found.append(Deviation(name, entry, EXPLANATIONS.get(name, NOT_LOOKED_INTO)))
+    for key, ours in summaries(every, "gram_error_batch", "", 1.0).items():
+        if key[0] == "cifar10-embedding" or key not in GRAM_ERROR:
+            continue
+        if not 0.5 <= ours.mean / GRAM_ERROR[key][0] <= 2:
+            why = why_gram_error_differs(key[0], ours.mean)
+            name = f"Gram error, {'/'.join(key)}"
+            found.append(Deviation(name, Entry(ours, GRAM_ERROR[key]), why, digits=3))
+    return found

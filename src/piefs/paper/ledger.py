@@ -10,6 +10,8 @@ from piefs.paper.evidence import Check, Found, known, on
 from piefs.paper.records import Records
 
 EMBEDDING = "cifar10-embedding"
+NOT_AT_THE_TOP = ("htru2", "mnist")
+"""On the planes all is at 100 %, with a component or without."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
         "The final stage of minimising the energy provides regularisation.",
         "Sec. 2.3",
         on(
-            (*LOW_DIMENSIONAL, "mnist"),
+            NOT_AT_THE_TOP,
             checks.smoothness_regularises,
             "points that training rows are ahead of test rows, without the energy → with it: ",
         ),
@@ -52,7 +54,7 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
         "It improves the expressive power of the features.",
         "Sec. 2.3",
         on(
-            (*LOW_DIMENSIONAL, "mnist"),
+            NOT_AT_THE_TOP,
             checks.smoothness_improves,
             "what the energy adds to the accuracy, and the Gram error without → with it: ",
         ),
@@ -236,6 +238,6 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
     (
         "With labels all variants are accurate, whatever their Gram error.",
         "App. D",
-        checks.metrics_hardly_matter(lowest=80),
+        checks.all_are_accurate(lowest=80),
     ),
 )

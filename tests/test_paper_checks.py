@@ -227,6 +227,15 @@ def test_other_dampenings_must_both_be_worse_in_one_way_or_another(records, accu
         assert checks.other_dampenings(Found(records))[1] is verdict  # open until all have run
 
 
+@pytest.mark.parametrize(("trotter", "holds"), [(0.3, True), (0.9, False)])
+def test_metrics_shrink_the_energy_if_both_halve_it(records, trotter, holds):
+    for method, energy in (("off", 1.0), ("diag", 0.1), ("trotter", trotter)):
+        assert checks.metric_shrinks_energy(Found(records), "htru2") is None
+        put(records, f"htru2/piefs-{method}/unsupervised/paper/0", energies=[energy, energy])
+    expected = (f"1.000 → {trotter:.3f}", holds)
+    assert checks.metric_shrinks_energy(Found(records), "htru2") == expected
+
+
 @pytest.mark.parametrize(("n_ahead", "holds"), [(4, True), (3, False)])
 def test_neuralef_is_matched_on_four_of_five_sets_or_not_at_all(records, n_ahead, holds):
     for i, dataset in enumerate(DATASETS):

@@ -50,9 +50,11 @@ class Found:
         cells = [Cell(dataset, "piefs-off", "supervised", "paper", seed) for seed in range(5)]
         return [h for r in self.records.of(cells) if (h := r.history())]
 
-    def energies(self, dataset: str) -> list[list[float]]:
-        """The energies of the maps of `off`, seed by seed."""
-        cells = [Cell(dataset, "piefs-off", "supervised", "paper", seed) for seed in range(5)]
+    def energies(
+        self, dataset: str, method: str = "piefs-off", mode: str = "supervised"
+    ) -> list[list[float]]:
+        """The energies of the maps, seed by seed."""
+        cells = [Cell(dataset, method, mode, "paper", seed) for seed in range(5)]
         return [record.metrics["energies"] for record in self.records.of(cells)]
 
 

@@ -18,6 +18,7 @@ from piefs.paper.checks.labels import (
     log_scales,
     lower_gram_without_labels,
     matches_neuralef,
+    metric_shrinks_energy,
     penalty_restores,
 )
 from piefs.paper.checks.training import (
@@ -46,6 +47,7 @@ __all__ = [
     "log_scales",
     "lower_gram_without_labels",
     "matches_neuralef",
+    "metric_shrinks_energy",
     "off_is_best",
     "other_dampenings",
     "penalty_restores",

@@ -10,12 +10,13 @@ from piefs.errors import InputError, StorageError
 from piefs.paper.cells import DATASETS, ITEMS, VARIANTS, Cell, cells_of
 from piefs.paper.components import COMPONENTS
 from piefs.paper.deviations import deviations
+from piefs.paper.entries import Entry
 from piefs.paper.grid import run_grid
 from piefs.paper.ledger import CLAIMS, ledger
 from piefs.paper.published import ACCURACY, GRAM_ERROR, reported_split
 from piefs.paper.records import Records, Summary, summaries
 from piefs.paper.report import write_report
-from piefs.paper.tables import Entry, tables
+from piefs.paper.tables import tables
 from piefs.paper.text import SUMMARY_COLUMNS, summary_csv
 from piefs.paper.work import baseline_of, make, work
 from piefs.weighting import Dampened, Static

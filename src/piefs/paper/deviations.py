@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from piefs.paper.cells import LOW_DIMENSIONAL, PLANE
+from piefs.paper.entries import Entry, accuracy_entry
 from piefs.paper.published import ACCURACY, GRAM_ERROR, OFFICIAL, reported_split
 from piefs.paper.records import Records, summaries
-from piefs.paper.tables import Entry, accuracy_entry
 
 NOT_LOOKED_INTO = "Not looked into yet."
 FEWER_MAPS = (

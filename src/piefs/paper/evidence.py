@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from piefs.paper.cells import PIEFS, Cell
+from piefs.paper.entries import TITLES
 from piefs.paper.records import Key, Records, Summary, summaries
-from piefs.paper.tables import TITLES
 
 Finding = tuple[str, bool | None]
 History = list[dict[str, float]]

@@ -19,8 +19,8 @@ from piefs.io import atomic
 from piefs.io.array_files import load_arrays
 from piefs.io.documents import reading
 from piefs.paper.cells import ALL_DATASETS, PIEFS, PLANE, Cell
+from piefs.paper.entries import TITLES
 from piefs.paper.records import REMEDY, Record, Records, summaries
-from piefs.paper.tables import TITLES
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#7A4B94")
 COLORS: dict[str, str] = dict(zip(ALL_DATASETS, PALETTE, strict=True))

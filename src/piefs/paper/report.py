@@ -11,10 +11,11 @@ from piefs.io.documents import reading
 from piefs.io.models import library_versions
 from piefs.paper.components import COMPONENTS, HEAD
 from piefs.paper.deviations import Deviation, deviations
+from piefs.paper.entries import Entry
 from piefs.paper.figures import CAPTIONS, draw_all
 from piefs.paper.ledger import Claim, ledger
 from piefs.paper.records import Records
-from piefs.paper.tables import Entry, Table, tables
+from piefs.paper.tables import Table, tables
 from piefs.paper.text import markdown, number_of, over_seeds, summary_csv, text_of
 from piefs.report.html import document, figure, heading, marked, png, table
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import sqrt
 
 from piefs.paper.cells import (
     ALL_DATASETS,
@@ -17,65 +16,16 @@ from piefs.paper.cells import (
     PIEFS,
     Cell,
 )
+from piefs.paper.entries import TITLES, Entry, accuracy_entry
 from piefs.paper.published import (
     ACCURACY,
     GRAM_ERROR,
     N_SEEDS,
     NEURALEF_MNIST_DENG,
     OFFICIAL,
-    Number,
     reported_split,
 )
 from piefs.paper.records import Key, Record, Summary, summaries
-
-ROUNDING = 0.005 / sqrt(3)
-"""The standard deviation of what rounding to two digits takes away."""
-
-SAME_ROWS = 0.05
-"""What another solver or version changes on the same rows, in points: five of 10,000."""
-
-DRAWN_ROWS = {"two-moons": 1500, "circles": 1500, "htru2": 2685, "mnist": 5000}
-"""Held-out rows that the paper and we drew apart from each other; CIFAR-10's are the same."""
-
-TITLES = {
-    "two-moons": "Two Moons",
-    "circles": "Circles",
-    "htru2": "HTRU2",
-    "mnist": "MNIST",
-    "cifar10-embedding": "CIFAR-10 (our embedding)",
-    "cifar10-r18": "CIFAR-10 (R18 emb.)",
-}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One cell of a table: ours, the paper's, and how far they are apart."""
-
-    ours: Summary | None
-    paper: Number | None = None
-    comparable: bool = True
-    n_rows: int | None = None
-
-    @property
-    def z(self) -> float | None:
-        """The difference in standard errors, of ours and the paper's together.
-
-        Where both come from a split of their own into `n_rows` rows, no number of seeds averages
-        that out: an accuracy of p per cent carries a variance of p(100 − p)/n_rows on each side.
-        Where the rows are the same, implementations still differ.
-        """
-        if self.ours is None or self.paper is None or not self.comparable:
-            return None
-        mean, std = self.paper
-        if std is None:
-            return None
-        spread = self.ours.std if self.ours.n_seeds > 1 else std  # one seed has none of its own
-        ours = max(spread, ROUNDING) ** 2 / self.ours.n_seeds
-        theirs = max(std, ROUNDING) ** 2 / N_SEEDS
-        split = SAME_ROWS**2
-        if self.n_rows is not None:
-            split = sum(p * (100 - p) for p in (mean, self.ours.mean)) / self.n_rows
-        return (self.ours.mean - mean) / sqrt(ours + theirs + split)
 
 
 @dataclass(frozen=True)
@@ -120,14 +70,6 @@ def _shown(found: dict[Key, Summary]) -> list[str]:
     """The data sets of the paper, its own CIFAR-10 embedding only where it was used."""
     used = {key[0] for key in found}
     return [dataset for dataset in ALL_DATASETS if dataset in DATASETS or dataset in used]
-
-
-def accuracy_entry(
-    dataset: str, ours: Summary | None, paper: Number | None, split: str = "test"
-) -> Entry:
-    """An accuracy on the rows that a data set holds out, which are drawn unless they are fixed."""
-    n_rows = None if split == OFFICIAL else DRAWN_ROWS.get(dataset)
-    return Entry(ours, paper, dataset != "cifar10-embedding", n_rows)
 
 
 def _by_dataset(

@@ -7,9 +7,10 @@ import io
 from collections.abc import Iterable
 
 from piefs.paper.cells import PIEFS
+from piefs.paper.entries import TITLES, Entry
 from piefs.paper.published import ACCURACY, GRAM_ERROR, OFFICIAL, Number, reported_split
 from piefs.paper.records import Record, Summary, summaries
-from piefs.paper.tables import TITLES, Entry, Table
+from piefs.paper.tables import Table
 
 
 def text_of(entry: Entry, digits: int = 2) -> str:

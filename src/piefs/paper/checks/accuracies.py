@@ -6,9 +6,9 @@ from collections.abc import Callable
 from math import sqrt
 
 from piefs.paper.cells import DATASETS, DETERMINISTIC, ITEMS, PIEFS
+from piefs.paper.entries import DRAWN_ROWS, TITLES
 from piefs.paper.evidence import NOT_RUN, Check, Finding, Found, on
 from piefs.paper.records import Summary
-from piefs.paper.tables import DRAWN_ROWS, TITLES
 
 ENOUGH_SEEDS = 3
 FEW_SEEDS_STD = 0.5

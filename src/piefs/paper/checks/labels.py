@@ -5,9 +5,9 @@ from __future__ import annotations
 from statistics import mean
 
 from piefs.paper.cells import DATASETS, PIEFS
+from piefs.paper.entries import TITLES
 from piefs.paper.evidence import NOT_RUN, Finding, Found
 from piefs.paper.records import Key
-from piefs.paper.tables import TITLES
 
 
 def lower_gram_without_labels(found: Found, dataset: str) -> Finding | None:

@@ -249,7 +249,7 @@ def test_fewer_maps_have_as_many_steps_in_all_and_the_papers_numbers_beside_them
         assert keywords["n_components"] * keywords["steps_per_component"] == 60_000
     (table,) = [t for t in tables(Records(results / "records")) if t.name == "maps"]
     rows = dict(table.rows)
-    entries = dict(zip(table.columns, rows["Two Moons, piefs-off, supervised"], strict=True))
+    entries = dict(zip(table.columns, rows["Two Moons, off, supervised"], strict=True))
     assert entries["accuracy, K = 16"].ours.n_seeds == 1
     assert entries["accuracy, K = 3"].ours is None
     assert {entries[f"accuracy, K = {k}"].paper for k in (3, 4, 8, 16)} == {(99.87, 0.0)}
@@ -270,7 +270,7 @@ def test_accuracies_by_the_weight_of_the_energy_stand_beside_the_papers_one_numb
     metrics = {"accuracy": {"test": 1.0}, "gram_error_batch": 0.9}
     Records(tmp_path).write(cell, metrics, {})
     (table,) = [t for t in tables(Records(tmp_path)) if t.name == "smoothness"]
-    row = dict(table.rows)["Circles, piefs-off, unsupervised"]
+    row = dict(table.rows)["Circles, off, unsupervised"]
     entries = dict(zip(table.columns, row, strict=True))
     assert entries["accuracy, w_mde × 0.02"].ours.mean == pytest.approx(100)
     assert entries["Gram, w_mde × 0.02"].ours.mean == pytest.approx(0.9)

@@ -255,5 +255,6 @@ def _beside_the_paper(
             keys = [(dataset, method, mode, variant) for variant in variants]
             right = [accuracy_entry(dataset, accuracy.get(k), ACCURACY[paper]) for k in keys]
             wrong = [Entry(error.get(key), GRAM_ERROR.get(paper)) for key in keys]
-            rows.append((f"{TITLES[dataset]}, {method}, {mode}", (*right, *wrong)))
+            label = f"{TITLES[dataset]}, {method.removeprefix('piefs-')}, {mode}"
+            rows.append((label, (*right, *wrong)))
     return tuple(rows)

@@ -20,8 +20,8 @@ SHRUNK = (
     "and about its Gram error: see the table of the weight of the energy. Fewer maps do not."
 )
 FEW_SURVIVE = (
-    "Besides the constant three or four maps survive the energy, and do not separate the rings; "
-    "those that were shrunk do, as the table of z-scored coordinates shows."
+    "Besides the constant three or four maps survive the energy, and do not separate the rings "
+    "well; those that were shrunk do, as the table of z-scored coordinates shows."
 )
 NOT_BEHIND = (
     "A metric of determinant one takes most of the penalty away, so that fewer maps are shrunk "

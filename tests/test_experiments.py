@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from experiments import pictures
 from experiments.__main__ import STUDIES
-from experiments.bayes import bayes_accuracy, log_densities
+from experiments.bayes import accuracy_of_one, bayes_accuracy, log_densities
 from experiments.choosing import KEYWORDS
 from experiments.choosing import measured as measured_choice
 from experiments.data import OTHER_CLASSES, OTHER_NUMBERS
@@ -20,7 +20,7 @@ from experiments.signs import ALL_STEPS, COLUMNS, statistics
 from experiments.signs import measured as measured_signs
 from experiments.tables import gaps, paired
 from scipy import stats
-from sklearn.datasets import make_moons
+from sklearn.datasets import make_circles, make_moons
 
 from piefs import diagnosis
 from piefs.config import TrainConfig
@@ -52,6 +52,18 @@ def test_bayes_rule_is_right_where_the_noise_is_small_and_a_coin_in_the_middle()
     assert bayes_accuracy("two-moons", x, y) > 0.995
     middle = log_densities("two-moons", np.array([[0.5, 0.25]]))
     assert middle[0, 0] == pytest.approx(middle[0, 1], abs=1e-6)
+
+
+@pytest.mark.parametrize("coordinate", [0, 1])
+def test_the_best_by_one_coordinate_is_what_bayes_rule_has_on_rows_of_it(coordinate):
+    drawn = {
+        "two-moons": make_moons(20_000, noise=0.1, random_state=0),
+        "circles": make_circles(20_000, noise=0.05, factor=0.5, random_state=0),
+    }
+    for name, (x, y) in drawn.items():
+        expected = accuracy_of_one(name, coordinate)
+        assert 0.75 < expected < 0.85
+        assert bayes_accuracy(name, x, y, (coordinate,)) == pytest.approx(expected, abs=0.01)
 
 
 def test_without_overlap_the_corrected_test_is_the_plain_one():

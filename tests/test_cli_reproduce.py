@@ -16,6 +16,7 @@ def folder(tmp_path_factory):
     done = piefs("reproduce", "figure-maps", "--quick", cwd=folder)
     assert done.returncode == 0, done.stderr
     assert "2 cells, 0 of them done" in done.stdout
+    assert "planned runs are done" in done.stdout
     assert "report.html" in done.stdout
     return folder
 

@@ -191,7 +191,7 @@ def test_the_python_of_the_page_runs(page):
 
 def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
     monkeypatch.setattr("piefs.cli.reproduce.cells_of", lambda *args, **keywords: cells("lda", 1))
-    monkeypatch.setattr("piefs.cli.reproduce.write_report", lambda out: out / "report.html")
+    monkeypatch.setattr("piefs.cli.reproduce.write_report", lambda out: (out / "report.html", []))
     quick = {"fixed": TINY, "n_trials": 1}
     monkeypatch.setattr(
         "piefs.cli.tune.tune", lambda *args, **keywords: tune(*args, **keywords | quick)

@@ -1,5 +1,6 @@
 import csv
 import io
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -330,8 +331,9 @@ def test_a_full_disk_is_not_taken_for_damaged_records(results):
 
 
 def test_report_shows_tables_figures_and_every_claim(results):
-    page = write_report(results)
+    page, short = write_report(results)
     text = page.read_text()
+    assert all(escape(sentence) in text for sentence in short)
     for table in tables(Records(results / "records")):
         assert f"id='{table.name}'" in text
     for figure in ("geometry", "maps", "accuracy", "residual", "maps-kept", "scatter"):

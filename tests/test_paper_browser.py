@@ -25,7 +25,7 @@ def opened(tmp_path_factory):
     results = tmp_path_factory.mktemp("results")
     for method in ("piefs-off", "random-forest"):
         work(Cell("two-moons", method, "supervised", "paper", 0), results, quick=True)
-    page = write_report(results)
+    page, _ = write_report(results)
     call = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
     call += [f"--user-data-dir={results / 'profile'}", "--dump-dom", page.as_uri()]
     done = subprocess.run(call, capture_output=True, text=True, check=True, timeout=120)

@@ -8,6 +8,8 @@ from piefs.paper import checks
 from piefs.paper.cells import DATASETS, Cell
 from piefs.paper.deviations import deviations
 from piefs.paper.evidence import NOT_RUN, Found, on
+from piefs.paper.ledger import Claim
+from piefs.paper.overview import in_short
 from piefs.paper.records import Records
 
 
@@ -312,3 +314,24 @@ def test_on_the_planes_it_is_the_energy_that_costs_orthonormality(records, ours,
     put(records, "two-moons/piefs-off/supervised/paper/0", 0.9987, gram_error_batch=ours)
     (found,) = deviations(records)
     assert reason in found.why
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "error", "counts"),
+    [(0.979, 0.15, ("1 of 1", "1 of 1")), (0.90, 0.19, ("0 of 1", "0 of 1"))],
+)
+def test_in_short_counts_what_is_near_the_paper_and_what_holds(records, accuracy, error, counts):
+    put(records, "htru2/piefs-off/supervised/paper/0", accuracy, gram_error_batch=error)
+    put(records, "cifar10-embedding/piefs-off/supervised/paper/0", 0.1, gram_error_batch=9.0)
+    claims = [Claim("", "", "", holds) for holds in (True, True, False, None)]
+    done, near, ledger = in_short(records, claims)
+    assert done.startswith("2 of ")
+    assert near.startswith(f"{counts[0]} accuracies")  # another embedding is not compared
+    assert f"{counts[1]} Gram errors" in near
+    assert ledger == "Of 4 claims 2 hold, 1 do not, 1 are open."
+
+
+def test_diag_without_labels_is_compared_with_functions_of_one_coordinate(records):
+    put(records, "two-moons/piefs-diag/unsupervised/paper/0", 0.988, gram_error_batch=0.04)
+    (found,) = deviations(records)
+    assert "functions of x1 alone or of x2 alone" in found.why

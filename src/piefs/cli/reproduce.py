@@ -54,7 +54,9 @@ def reproduce_paper(
         failed = progress.failed
     for cell, reason in failed.items():
         console.print(f"[red]failed[/red] {cell}: {escape(reason)}")
-    page = write_report(out)
+    page, short = write_report(out)
+    for sentence in short:
+        console.print(sentence, highlight=False)
     console.print(f"The report is [bold]{page}[/bold].")
     if failed:
         raise RuntimeError(

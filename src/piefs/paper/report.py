@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
@@ -10,10 +11,11 @@ from piefs.io import atomic
 from piefs.io.documents import reading
 from piefs.io.models import library_versions
 from piefs.paper.components import COMPONENTS, HEAD
-from piefs.paper.deviations import Deviation, deviations
+from piefs.paper.deviations import Comparison, deviations
 from piefs.paper.entries import Entry
 from piefs.paper.figures import CAPTIONS, draw_all
 from piefs.paper.ledger import Claim, ledger
+from piefs.paper.overview import in_short
 from piefs.paper.records import Records
 from piefs.paper.tables import Table, tables
 from piefs.paper.text import markdown, number_of, over_seeds, summary_csv, text_of
@@ -44,31 +46,40 @@ FAR = "Accuracies by more than two standard errors, Gram errors by more than a f
 VERDICTS = {True: "yes", False: "no", None: "open"}
 
 
-def write_report(results: str | Path) -> Path:
-    """Write everything that can be said of the records under `results`."""
+@dataclass(frozen=True)
+class Contents:
+    """What both pages say: in short, the tables, the claims, and what is far from the paper's."""
+
+    short: list[str]
+    tables: list[Table]
+    claims: list[Claim]
+    far: list[Comparison]
+
+
+def contents(records: Records) -> Contents:
+    """All that can be said of the records, but for figures."""
+    claims = ledger(records)
+    return Contents(in_short(records, claims), tables(records), claims, deviations(records))
+
+
+def write_report(results: str | Path) -> tuple[Path, list[str]]:
+    """Write everything that can be said of the records under `results`: the page, and in short."""
     results = Path(results)
     records = Records(results / "records")
     page = results / "report.html"
     with reading(records.folder, "remove what is no record of piefs reproduce"):
-        made, claims, far = tables(records), ledger(records), deviations(records)
-        figures = draw_all(records, results / "figures")
-        atomic.write_bytes(page, _page(records, made, claims, far, figures).encode())
-        atomic.write_bytes(results / "README.md", readme(made, claims, far).encode())
+        said, figures = contents(records), draw_all(records, results / "figures")
+        atomic.write_bytes(page, _page(said, figures).encode())
+        atomic.write_bytes(results / "README.md", readme(said).encode())
         atomic.write_bytes(results / "summary.csv", summary_csv(records).encode())
-    return page
+    return page, said.short
 
 
-def _page(
-    records: Records,
-    made: list[Table],
-    claims: list[Claim],
-    far: list[Deviation],
-    figures: dict[str, Path],
-) -> str:
-    n = sum(1 for _ in records)
+def _page(said: Contents, figures: dict[str, Path]) -> str:
     sections = [
         "<h1>The paper, re-derived</h1>",
-        f"<p class=note>{n} runs. Each entry: ours, mean ± standard deviation over seeds [number "
+        f"<p>{escape(' '.join(said.short))}</p>",
+        "<p class=note>Each entry: ours, mean ± standard deviation over seeds [number "
         "of seeds]; below it the paper's number and the difference in standard errors (of the "
         "seeds, and of the draw of the held-out rows). Green: within two of them; orange: further "
         "away.</p>",
@@ -78,14 +89,14 @@ def _page(
         "<h2 id=tables>Tables</h2>",
         "<h3 id=training-components>Training components</h3>",
         _components(),
-        *map(_table, made),
+        *map(_table, said.tables),
         "<h2 id=figures>Figures</h2>",
         *(_figure(name, path) for name, path in figures.items()),
         "<h2 id=ledger>What the paper says, and what we measured</h2>",
-        _claims(claims),
+        _claims(said.claims),
         "<h2 id=deviations>Where we differ</h2>",
         f"<p class=note>{FAR}</p>",
-        _deviations(far),
+        _deviations(said.far),
         "<h2 id=again>Make it again</h2>",
         "<pre>piefs reproduce                      # everything that is missing\n"
         "piefs reproduce table-main --dataset mnist --seeds 5 --jobs 2\n"
@@ -148,7 +159,7 @@ def _claims(claims: Iterable[Claim]) -> str:
     return table(heading(["claim", "where", "here", ""]), *rows)
 
 
-def _deviations(far: Iterable[Deviation]) -> str:
+def _deviations(far: Iterable[Comparison]) -> str:
     rows = (
         f"<tr><td>{escape(one.name)}</td>{_cell(one.entry, one.digits)}"
         f"<td class=text>{escape(one.why)}</td></tr>"
@@ -157,10 +168,12 @@ def _deviations(far: Iterable[Deviation]) -> str:
     return table(heading(["cell", "ours and the paper's", "why"]), *rows)
 
 
-def readme(made: list[Table], claims: list[Claim], far: list[Deviation]) -> str:
-    """The tables, the ledger and the deviations as Markdown."""
+def readme(said: Contents) -> str:
+    """The contents as Markdown."""
     lines = [
         "# Results",
+        "",
+        " ".join(said.short),
         "",
         "Written by `piefs reproduce`; the same with figures is in `report.html`. Entries are ours,"
         " mean ± standard deviation [seeds], then the paper's in parentheses. Accuracies are in per"
@@ -170,12 +183,12 @@ def readme(made: list[Table], claims: list[Claim], far: list[Deviation]) -> str:
         "",
         *_markdown_rows(HEAD, COMPONENTS),
         "",
-        *map(markdown, made),
+        *map(markdown, said.tables),
         "### Claims",
         "",
         *_markdown_rows(
             ("the paper", "where", "here", ""),
-            ((c.quote, c.where, c.finding, _verdict(c.holds)) for c in claims),
+            ((c.quote, c.where, c.finding, _verdict(c.holds)) for c in said.claims),
         ),
         "",
         "### Where we differ",
@@ -184,7 +197,7 @@ def readme(made: list[Table], claims: list[Claim], far: list[Deviation]) -> str:
         "",
         *_markdown_rows(
             ("cell", "ours (the paper's)", "why"),
-            ((one.name, text_of(one.entry, one.digits), one.why) for one in far),
+            ((one.name, text_of(one.entry, one.digits), one.why) for one in said.far),
         ),
     ]
     return "\n".join(lines) + "\n"

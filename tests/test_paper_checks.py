@@ -256,7 +256,8 @@ def test_neuralef_is_matched_on_four_of_five_sets_or_not_at_all(records, n_ahead
 
 
 @pytest.mark.parametrize(
-    ("plain", "penalised", "holds"), [(0.8, 0.9, True), (0.8, 0.7, False), (0.99, 0.96, None)]
+    ("plain", "penalised", "holds"),
+    [(0.8, 0.9, True), (0.8, 0.7, False), (0.99, 0.96, None), (0.945, 0.94, None)],
 )
 def test_a_penalty_restores_what_was_behind_and_comes_nearer(records, plain, penalised, holds):
     put_metrics(records, "htru2", "unsupervised", 0.95, plain, plain)

@@ -8,14 +8,18 @@ them, and holds when it does on all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from math import sqrt
 
-from piefs.paper.cells import PIEFS, Cell
-from piefs.paper.entries import TITLES
+from piefs.paper.cells import DETERMINISTIC, PIEFS, Cell
+from piefs.paper.entries import DRAWN_ROWS, TITLES
 from piefs.paper.records import Key, Records, Summary, summaries
 
 Finding = tuple[str, bool | None]
 History = list[dict[str, float]]
 NOT_RUN: Finding = ("not run yet", None)
+ENOUGH_SEEDS = 3
+FEW_SEEDS_STD = 0.5
+"""Points that seeds are taken to be apart, at least, where fewer than enough have been run."""
 
 
 class Found:
@@ -80,6 +84,28 @@ def on(datasets: Iterable[str], of: Of, before: str = "") -> Check:
         return text, True if verdicts == {True} and len(measured) == len(parts) else None
 
     return check
+
+
+def error_of_gap(dataset: str, compared: dict[str, Summary]) -> float:
+    """The standard error, in points, of the difference of two methods' accuracies on a data set.
+
+    It is that of both means over seeds, and of the draw of the test rows, which both share.
+    """
+    of_seeds = sum(_variance(found, method) for method, found in compared.items())
+    return sqrt(of_seeds + max(_variance_of_rows(found, dataset) for found in compared.values()))
+
+
+def _variance(found: Summary, method: str) -> float:
+    """Of the mean over seeds; few of them say little about how far seeds are apart."""
+    if method in DETERMINISTIC:
+        return 0.0
+    std = found.std if found.n_seeds >= ENOUGH_SEEDS else max(found.std, FEW_SEEDS_STD)
+    return std**2 / found.n_seeds
+
+
+def _variance_of_rows(found: Summary, dataset: str) -> float:
+    n_rows = DRAWN_ROWS.get(dataset)
+    return 0.0 if n_rows is None else found.mean * (100 - found.mean) / n_rows
 
 
 def known(text: str) -> Check:

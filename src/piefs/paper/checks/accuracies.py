@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import sqrt
 
-from piefs.paper.cells import DATASETS, DETERMINISTIC, ITEMS, PIEFS
-from piefs.paper.entries import DRAWN_ROWS, TITLES
-from piefs.paper.evidence import NOT_RUN, Check, Finding, Found, on
-from piefs.paper.records import Summary
-
-ENOUGH_SEEDS = 3
-FEW_SEEDS_STD = 0.5
-"""Points that seeds are taken to be apart, at least, where fewer than enough have been run."""
+from piefs.paper.cells import DATASETS, ITEMS, PIEFS
+from piefs.paper.entries import TITLES
+from piefs.paper.evidence import ENOUGH_SEEDS, NOT_RUN, Check, Finding, Found, error_of_gap, on
 
 
 def versus(
@@ -29,27 +23,12 @@ def versus(
         if a is None or b is None:
             return NOT_RUN
         gap = a.mean - b.mean
-        of_rows = max(_variance_of_rows(each, dataset) for each in (a, b))
-        error = sqrt(_variance(a, ours) + _variance(b, theirs) + of_rows)
+        error = error_of_gap(dataset, {ours: a, theirs: b})
         verdicts = {holds(value) for value in (gap - error, gap, gap + error)}
         text = f"{ours} {a.mean:.2f} %, {theirs} {b.mean:.2f} %: {gap:+.2f} ± {error:.2f} points"
         return text, verdicts.pop() if len(verdicts) == 1 else None
 
     return check
-
-
-def _variance(found: Summary, method: str) -> float:
-    """Of the mean over seeds; few of them say little about how far seeds are apart."""
-    if method in DETERMINISTIC:
-        return 0.0
-    std = found.std if found.n_seeds >= ENOUGH_SEEDS else max(found.std, FEW_SEEDS_STD)
-    return std**2 / found.n_seeds
-
-
-def _variance_of_rows(found: Summary, dataset: str) -> float:
-    """Of an accuracy by the draw of the test rows, which both methods share."""
-    n_rows = DRAWN_ROWS.get(dataset)
-    return 0.0 if n_rows is None else found.mean * (100 - found.mean) / n_rows
 
 
 def every(*checks: Check) -> Check:

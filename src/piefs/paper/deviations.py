@@ -43,6 +43,7 @@ EXPLANATIONS: dict[str, str] = {
     "two-moons/piefs-off/unsupervised/paper": SHRUNK,
     "circles/piefs-off/unsupervised/paper": SHRUNK,
     "two-moons/piefs-diag/unsupervised/paper": NOT_BEHIND + ONE_COORDINATE,
+    "two-moons/piefs-trotter/unsupervised/paper": NOT_BEHIND,
     "circles/piefs-diag/unsupervised/paper": FEW_SURVIVE + ONE_COORDINATE,
     "circles/piefs-trotter/unsupervised/paper": FEW_SURVIVE,
     "mnist/piefs-diag/supervised/paper": LESS_PENALTY,

@@ -155,7 +155,8 @@ PROBES = {
 
 def _unsupervised(records: list[Record], probe: str) -> Table:
     metric, title, what = PROBES[probe]
-    plain = (*PIEFS, "neuralef") if metric == "accuracy" else PIEFS  # which is probed once only
+    # NeuralEF is probed on its features as they are only
+    plain = (*PIEFS, "neuralef") if metric == "accuracy" else PIEFS
     columns = [(method, "unsupervised", "paper") for method in plain]
     columns += [(method, "unsupervised", "anisotropy") for method in PIEFS[1:]]
     names = (*plain, *(f"{method}, penalised" for method in PIEFS[1:]))

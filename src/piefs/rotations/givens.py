@@ -104,9 +104,14 @@ def _sweep(omega: Array, a: Array, b: Array) -> tuple[Array, Array]:
 
 
 def _odd_sweep(omega: Array, even: Array, odd: Array) -> tuple[Array, Array]:
-    """Rotate (v₁, v₂), (v₃, v₄), …"""
-    odd, rest = _sweep(omega, odd, even[:, 1:])
-    return jnp.concatenate([even[:, :1], rest], axis=1), odd
+    """Rotate (v₁, v₂), (v₃, v₄), …, the even components moved up by one place and back again.
+
+    Where the first and the last component are left over, they meet at an angle of zero, which
+    changes neither: arithmetic on whole arrays is what XLA turns into vector instructions.
+    """
+    angles = jnp.pad(omega, ((0, 0), (0, odd.shape[1] - omega.shape[1])))
+    odd, moved = _sweep(angles, odd, jnp.roll(even, -1, axis=1))
+    return jnp.roll(moved, 1, axis=1), odd
 
 
 def _completed(rotated: Array, original: Array) -> Array:

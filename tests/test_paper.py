@@ -279,6 +279,21 @@ def test_accuracies_by_the_weight_of_the_energy_stand_beside_the_papers_one_numb
     assert {entries[f"Gram, w_mde × {w}"].paper for w in (1, 0.1, 0.02)} == {(0.94, None)}
 
 
+def test_the_readout_and_the_sequence_are_taken_away_like_the_other_components(tmp_path):
+    off = "circles/piefs-off"
+    for name, right in [("unsupervised/paper", 0.6), ("supervised/at-once", 0.9)]:
+        cell = Cell.parse(f"{off}/{name}/0")
+        assert cell in cells_of(["table-components"])
+        Records(tmp_path).write(cell, {"accuracy": {"test": right}}, {})
+    (table,) = [t for t in tables(Records(tmp_path)) if t.name == "components"]
+    entries = dict(zip(table.columns, dict(table.rows)["Circles"], strict=True))
+    taken = {"at-once", "no-orthogonality", "no-readout", "no-smoothness", "no-gate"}
+    assert entries.keys() == {"paper", *taken}
+    assert entries["no-readout"].ours.mean == pytest.approx(60)
+    assert entries["at-once"].ours.mean == pytest.approx(90)
+    assert entries["paper"].ours is None
+
+
 @pytest.mark.parametrize(("variant", "n_maps"), [("paper", 16), ("maps-4", 4)])
 def test_neuralef_has_as_many_maps_as_its_variant_says(variant, n_maps):
     cell = Cell("two-moons", "neuralef", "unsupervised", variant, 0)

@@ -51,6 +51,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "laplacian-frozen": {"pretraining": "graph-laplacian"},
     "anisotropy": {"anisotropy": 0.1},
     "no-gate": {"weighting": Static()},
+    "at-once": {"schedule": "joint", "orthogonality": 1.0},
     "weighting-rational": {"weighting": "rational"},
     "weighting-polynomial": {"weighting": "polynomial"},
     "weighting-normalized": {"normalize_weights": True},
@@ -171,6 +172,17 @@ def _variants(datasets: Iterable[str], *variants: str, n: int) -> list[Cell]:
     return _grid(datasets, ("piefs-off",), n, variants=("paper", *variants))
 
 
+def _components(n: int) -> list[Cell]:
+    """Each component taken away; the readout is by taking the labels away."""
+    variants = ("at-once", "no-orthogonality", "no-smoothness", "no-gate")
+    without_labels = _grid((*LOW_DIMENSIONAL, "mnist"), PIEFS[:1], min(n, 3), "unsupervised")
+    return (
+        _variants(LOW_DIMENSIONAL, *variants, n=min(n, 3))
+        + _variants(("mnist",), "no-smoothness", n=1)
+        + without_labels
+    )
+
+
 ITEMS: dict[str, Callable[[int], list[Cell]]] = {
     "table-main": _main,
     "table-laplacian": lambda n: _variants(
@@ -180,10 +192,7 @@ ITEMS: dict[str, Callable[[int], list[Cell]]] = {
     "table-gram": lambda n: (
         _grid(DATASETS, PIEFS, n) + _grid(DATASETS, PIEFS, min(n, 3), "unsupervised")
     ),
-    "table-components": lambda n: (
-        _variants(LOW_DIMENSIONAL, "no-orthogonality", "no-smoothness", "no-gate", n=min(n, 3))
-        + _variants(("mnist",), "no-smoothness", n=1)
-    ),
+    "table-components": _components,
     "table-weighting": lambda n: _variants(
         ("two-moons", "htru2"),
         "weighting-rational",

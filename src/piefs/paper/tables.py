@@ -202,17 +202,27 @@ VARIANT_TITLES = {
 }
 
 
+VARIANT_NOTES = {
+    "table-components": (
+        " *At-once*: all maps descend together, each for as many steps, with constant weights, as "
+        "the gate is one of maps in turn: 1 for Gram error and readout, and for the energies "
+        "`smoothness` of the preset. *No-readout*: without labels, a probe on the coordinates."
+    ),
+}
+
+
 def _variants(records: list[Record], item: str) -> Table:
     found = summaries(records)
     cells: list[Cell] = ITEMS[item](N_SEEDS)
-    variants = list(dict.fromkeys(cell.variant for cell in cells))
+    columns = list(dict.fromkeys((cell.mode, cell.variant) for cell in cells))
     rows = []
     for dataset in dict.fromkeys(cell.dataset for cell in cells):
-        keys = [(dataset, "piefs-off", "supervised", variant) for variant in variants]
+        keys = [(dataset, "piefs-off", *column) for column in columns]
         rows.append((TITLES[dataset], tuple(Entry(found.get(key)) for key in keys)))
     note = "`off`, test accuracy in per cent; *paper* is the preset as it is. Not in the paper."
-    name = item.removeprefix("table-")
-    return Table(name, VARIANT_TITLES[item], note, tuple(variants), tuple(rows))
+    note += VARIANT_NOTES.get(item, "")
+    names = tuple(variant if mode == MODES[0] else "no-readout" for mode, variant in columns)
+    return Table(item.removeprefix("table-"), VARIANT_TITLES[item], note, names, tuple(rows))
 
 
 def _maps(records: list[Record]) -> Table:

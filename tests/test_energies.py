@@ -64,7 +64,7 @@ def test_metrics_that_do_not_ask_are_left_whole(rng, equations):
     x, field, weight = batch(rng, 4096)
     performed = equations(lambda x: training_energy(Off(), x, field, weight), x)
     assert "scan" not in {e.primitive.name for e in performed}
-    assert RotatedDiag.block_rows == 512
+    assert RotatedDiag.block_rows == Diag.block_rows == 512
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.io.checkpoints import Checkpoint
     from piefs.io.rows import open_rows
+    from piefs.memory import keep_memory
     from piefs.metrics import Metric
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.rotations import Rotation
@@ -40,6 +41,7 @@ __all__ = [
     "callbacks",
     "datasets",
     "keep_compiled",
+    "keep_memory",
     "load",
     "open_rows",
     "operators",
@@ -59,6 +61,7 @@ _HOMES = {
     "Rotation": "rotations",
     "TrainState": "state",
     "keep_compiled": "compilation",
+    "keep_memory": "memory",
     "load": "estimators",
     "open_rows": "io.rows",
     "tune": "tuning",

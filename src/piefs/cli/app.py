@@ -48,6 +48,7 @@ from piefs.cli.research import eigen, plan, reproduce
 from piefs.cli.sharing_commands import export, report
 from piefs.cli.tune_command import tune
 from piefs.compilation import keep_compiled
+from piefs.memory import keep_memory
 
 app = typer.Typer(
     name="piefs",
@@ -259,6 +260,7 @@ for command in (export, report, reproduce, eigen, plan):
 def main() -> None:
     """Run a command; errors become one line and an exit code (2: bad input, 1: the run failed)."""
     keep_compiled()
+    keep_memory()
     try:
         code = app(prog_name="piefs", standalone_mode=False)
         if code == INTERRUPTED:

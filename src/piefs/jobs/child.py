@@ -13,10 +13,12 @@ from contextlib import suppress
 import cloudpickle
 
 from piefs.jobs.workers import portable
+from piefs.memory import keep_memory
 
 
 def main() -> None:
     """Answer jobs until there are no more."""
+    keep_memory()  # before a job brings JAX and its threads
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a job prints is no answer
     function, common = pickle.load(sys.stdin.buffer)

@@ -4,6 +4,8 @@ The energy falls when every λ_i does, so their size must be fixed: `volume` is 
 det Λ = 1, `trace` is mean λ_i⁻² = 1, under which λ_i ≥ d^−½: no direction is ever free.
 """
 
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -40,6 +42,7 @@ class Diag(Metric):
     `constraint` and `bound` are those of `constrained`.
     """
 
+    block_rows: ClassVar[int | None] = 512
     scale_net: MLP
     constraint: str = eqx.field(static=True, default="volume")
     bound: float | None = eqx.field(static=True, default=None)

@@ -11,7 +11,7 @@ from piefs.errors import InputError, StorageError
 from piefs.paper.cells import DATASETS, ITEMS, VARIANTS, Cell, cells_of
 from piefs.paper.components import COMPONENTS
 from piefs.paper.deviations import deviations
-from piefs.paper.entries import Entry
+from piefs.paper.entries import Entry, gram_entry
 from piefs.paper.grid import run_grid
 from piefs.paper.ledger import CLAIMS, ledger
 from piefs.paper.published import ACCURACY, GRAM_ERROR, reported_split
@@ -223,6 +223,16 @@ def test_the_draw_of_the_held_out_rows_counts():
     assert Entry(summary, paper, n_rows=1500).z == pytest.approx(
         0.13 / (99.87 * 0.13 / 1500) ** 0.5, rel=0.01
     )
+
+
+def test_accuracies_are_far_by_standard_errors_and_gram_errors_by_a_factor():
+    assert Entry(Summary(96.0, 0.3, 4), (95.0, 0.5)).is_far
+    assert Entry(Summary(95.1, 0.3, 4), (95.0, 0.5)).is_far is False
+    assert Entry(Summary(95.1, 0.3, 4)).is_far is None
+    for ours, is_far in ((0.21, True), (0.19, False), (0.051, False), (0.049, True)):
+        assert gram_entry("mnist", Summary(ours, 0.0, 2), (0.1, None)).is_far is is_far
+    assert gram_entry("cifar10-embedding", Summary(9.0, 0.0, 2), (0.1, None)).is_far is None
+    assert gram_entry("mnist", None, (0.1, None)).is_far is None
 
 
 def test_spread_of_none_is_taken_for_rounding():

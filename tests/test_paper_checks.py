@@ -198,9 +198,11 @@ def test_the_gap_to_the_population_falls_as_one_over_the_batch(records, power, h
     assert ("256: 200" in text) is holds
 
 
-@pytest.mark.parametrize(("diag", "holds"), [(0.94, True), (0.96, False)])
+@pytest.mark.parametrize(("diag", "holds"), [(0.94, True), (0.96, False), (0.955, None)])
 @pytest.mark.parametrize("mode", ["supervised", "unsupervised"])
-def test_off_is_best_where_neither_metric_is_ahead(records, diag, holds, mode):
+def test_off_is_best_where_neither_metric_is_ahead_and_the_gap_exceeds_its_error(
+    records, diag, holds, mode
+):
     check = checks.off_is_best(mode, "mnist")
     assert check(Found(records)) == NOT_RUN
     put_metrics(records, "mnist", mode, 0.95, diag, 0.93)

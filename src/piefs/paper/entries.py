@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import sqrt
 
+from piefs.paper.cells import EMBEDDING
 from piefs.paper.published import N_SEEDS, OFFICIAL, Number
 from piefs.paper.records import Summary
 
@@ -22,7 +23,7 @@ TITLES = {
     "circles": "Circles",
     "htru2": "HTRU2",
     "mnist": "MNIST",
-    "cifar10-embedding": "CIFAR-10 (our embedding)",
+    EMBEDDING: "CIFAR-10 (our embedding)",
     "cifar10-r18": "CIFAR-10 (R18 emb.)",
 }
 
@@ -57,10 +58,31 @@ class Entry:
             split = sum(p * (100 - p) for p in (mean, self.ours.mean)) / self.n_rows
         return (self.ours.mean - mean) / sqrt(ours + theirs + split)
 
+    @property
+    def is_far(self) -> bool | None:
+        """Whether it is more than two standard errors from the paper's; None if neither."""
+        return None if self.z is None else abs(self.z) > 2
+
+
+class GramEntry(Entry):
+    """A Gram error of batches; the paper gives no spread, so beyond a factor of two is far."""
+
+    @property
+    def is_far(self) -> bool | None:
+        """Whether the larger of the two is more than twice the other."""
+        if self.ours is None or self.paper is None or not self.comparable:
+            return None
+        return not 0.5 <= self.ours.mean / self.paper[0] <= 2
+
+
+def gram_entry(dataset: str, ours: Summary | None, paper: Number | None) -> GramEntry:
+    """A batch's Gram error beside the paper's."""
+    return GramEntry(ours, paper, dataset != EMBEDDING)
+
 
 def accuracy_entry(
     dataset: str, ours: Summary | None, paper: Number | None, split: str = "test"
 ) -> Entry:
     """An accuracy on the rows that a data set holds out, which are drawn unless they are fixed."""
     n_rows = None if split == OFFICIAL else DRAWN_ROWS.get(dataset)
-    return Entry(ours, paper, dataset != "cifar10-embedding", n_rows)
+    return Entry(ours, paper, dataset != EMBEDDING, n_rows)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from piefs.paper import checks
-from piefs.paper.cells import DATASETS, LOW_DIMENSIONAL, PLANE
+from piefs.paper.cells import DATASETS, EMBEDDING, LOW_DIMENSIONAL, PLANE
 from piefs.paper.evidence import Check, Found, known, on
 from piefs.paper.records import Records
 
-EMBEDDING = "cifar10-embedding"
 NOT_AT_THE_TOP = ("htru2", "mnist")
 """On the planes all is at 100 %, with a component or without."""
 

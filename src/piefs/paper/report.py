@@ -81,8 +81,8 @@ def _page(said: Contents, figures: dict[str, Path]) -> str:
         f"<p>{escape(' '.join(said.short))}</p>",
         "<p class=note>Each entry: ours, mean ± standard deviation over seeds [number "
         "of seeds]; below it the paper's number and the difference in standard errors (of the "
-        "seeds, and of the draw of the held-out rows). Green: within two of them; orange: further "
-        "away.</p>",
+        "seeds, and of the draw of the held-out rows). Green: within two of them, Gram errors "
+        "within a factor of two; orange: further away.</p>",
         "<nav><a href='#tables'>Tables</a><a href='#figures'>Figures</a>"
         "<a href='#ledger'>Claims</a><a href='#deviations'>Deviations</a>"
         "<a href='#again'>Again</a></nav>",
@@ -135,7 +135,7 @@ def _cell(entry: Entry, digits: int) -> str:
     if entry.ours is None:
         return f"<td class=none>–<small>{paper}</small></td>"
     z = entry.z
-    kind = "" if z is None else " class=near" if abs(z) <= 2 else " class=far"
+    kind = {None: "", False: " class=near", True: " class=far"}[entry.is_far]
     apart = "" if z is None else f"<small>{z:+.1f} s.e.</small>"
     return f"<td{kind}>{over_seeds(entry.ours, digits)}<small>{paper}</small>{apart}</td>"
 

@@ -16,7 +16,7 @@ from piefs.paper.cells import (
     PIEFS,
     Cell,
 )
-from piefs.paper.entries import TITLES, Entry, accuracy_entry
+from piefs.paper.entries import TITLES, Entry, accuracy_entry, gram_entry
 from piefs.paper.published import (
     ACCURACY,
     GRAM_ERROR,
@@ -188,7 +188,9 @@ def _gram(records: list[Record], kind: str) -> Table:
     for dataset in _shown(found):
         keys = [(dataset, method, mode, "paper") for method, mode in columns]
         paper = {key: GRAM_ERROR[key] if kind == "batch" else None for key in keys}
-        rows.append((TITLES[dataset], tuple(Entry(found.get(k), paper[k]) for k in keys)))
+        rows.append(
+            (TITLES[dataset], tuple(gram_entry(dataset, found.get(k), paper[k]) for k in keys))
+        )
     names = tuple(f"{method.removeprefix('piefs-')}, {mode}" for method, mode in columns)
     note = f"‖C − I‖²_F {what}."
     return Table(f"gram-{kind}", f"Gram errors ({kind})", note, names, tuple(rows), digits=3)
@@ -266,7 +268,7 @@ def _beside_the_paper(
             paper = (dataset, method, mode, "paper")
             keys = [(dataset, method, mode, variant) for variant in variants]
             right = [accuracy_entry(dataset, accuracy.get(k), ACCURACY[paper]) for k in keys]
-            wrong = [Entry(error.get(key), GRAM_ERROR.get(paper)) for key in keys]
+            wrong = [gram_entry(dataset, error.get(k), GRAM_ERROR.get(paper)) for k in keys]
             label = f"{TITLES[dataset]}, {method.removeprefix('piefs-')}, {mode}"
             rows.append((label, (*right, *wrong)))
     return tuple(rows)

@@ -229,6 +229,9 @@ def test_accuracies_are_far_by_standard_errors_and_gram_errors_by_a_factor():
     assert Entry(Summary(96.0, 0.3, 4), (95.0, 0.5)).is_far
     assert Entry(Summary(95.1, 0.3, 4), (95.0, 0.5)).is_far is False
     assert Entry(Summary(95.1, 0.3, 4)).is_far is None
+    scattered = Summary(78.0, 30.0, 2)  # within two standard errors of anything
+    assert Entry(scattered, (78.0, 1.5)).is_far
+    assert Entry(scattered, (78.0, 30.0)).is_far is False
     for ours, is_far in ((0.21, True), (0.19, False), (0.051, False), (0.049, True)):
         assert gram_entry("mnist", Summary(ours, 0.0, 2), (0.1, None)).is_far is is_far
     assert gram_entry("cifar10-embedding", Summary(9.0, 0.0, 2), (0.1, None)).is_far is None

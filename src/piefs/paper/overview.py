@@ -18,8 +18,8 @@ def in_short(records: Records, claims: Sequence[Claim]) -> list[str]:
     verdicts = [claim.holds for claim in claims]
     return [
         f"{n_done} of {len(planned)} planned runs are done.",
-        f"{_near(accuracies)} accuracies on the paper's own data lie within two standard errors of "
-        f"its numbers, {_near(errors)} Gram errors within a factor of two.",
+        f"{_near(accuracies)} accuracies on the paper's own data agree with its numbers within two "
+        f"standard errors, {_near(errors)} Gram errors within a factor of two.",
         f"Of {len(claims)} claims {verdicts.count(True)} hold, {verdicts.count(False)} do not, "
         f"{verdicts.count(None)} are open.",
     ]

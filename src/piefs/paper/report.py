@@ -85,7 +85,8 @@ def _page(said: Contents, figures: dict[str, Path]) -> str:
         "<p class=note>Each entry: ours, mean ± standard deviation over seeds [number "
         "of seeds]; below it the paper's number and the difference in standard errors (of the "
         "seeds, and of the draw of the held-out rows). Green: within two of them, Gram errors "
-        "within a factor of two; orange: further away.</p>",
+        "within a factor of two; orange: further away, or seeds that scatter where the paper's do "
+        "not.</p>",
         "<nav><a href='#tables'>Tables</a><a href='#figures'>Figures</a>"
         "<a href='#ledger'>Claims</a><a href='#deviations'>Deviations</a>"
         "<a href='#again'>Again</a></nav>",

@@ -1,43 +1,73 @@
 import subprocess
 import sys
+from pathlib import Path
 from unittest import mock
 
 import pytest
 
 from piefs import memory
+from piefs.cli.app import main
+from piefs.jobs import open_workers
 
-PROGRAM = """
-import resource, sys
-from piefs.memory import keep_memory
-if "keep" in sys.argv:
-    assert keep_memory()
-import jax, jax.numpy as jnp
-
-@jax.jit
-def needs_48_megabytes(a, b):
-    return jnp.sin(a[:, None] + b) @ b
-
-a, b = jnp.ones(1000), jnp.ones(12000)
-def pages():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(5):
-        needs_48_megabytes(a, b).block_until_ready()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 5
-for _ in range(6):  # until there is room for the calls that overlap
-    pages()
-print(pages())
-"""
+needs_glibc = pytest.mark.skipif(
+    not memory.is_glibc(), reason="memory is kept by telling glibc, which is not here"
+)
 
 
-def pages_a_call(*args):
-    command = [sys.executable, "-c", PROGRAM, *args]
-    return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+def pages_a_call(common=None):
+    """How many pages a program of 48 MB asks the system for, once it has been called some times."""
+    import resource
+
+    import jax
+    import jax.numpy as jnp
+
+    @jax.jit
+    def program(a, b):
+        return jnp.sin(a[:, None] + b) @ b
+
+    a, b = jnp.ones(1000), jnp.ones(12000)
+
+    def pages():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(5):
+            program(a, b).block_until_ready()
+        return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 5
+
+    # at first there is not yet room for calls that overlap
+    return [pages() for _ in range(7)][-1]
 
 
-@pytest.mark.skipif(not memory.is_glibc(), reason="memory is kept by telling glibc, not here")
+def in_a_process(*first):
+    """The pages in a process that begins with these lines."""
+    lines = [*first, "from test_memory import pages_a_call", "print(pages_a_call())"]
+    command = [sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+    )
+    return int(done.stdout)
+
+
+@needs_glibc
 def test_a_program_that_is_called_again_asks_the_system_for_no_memory():
-    assert pages_a_call() > 1000
-    assert pages_a_call("keep") < 100
+    assert in_a_process() > 1000
+    assert in_a_process("from piefs import keep_memory", "assert keep_memory()") < 100
+
+
+@needs_glibc
+def test_processes_of_jobs_keep_their_memory():
+    with open_workers(pages_a_call, n_jobs=1) as workers:
+        (ended,) = workers.run([()])
+    assert ended.error is None
+    assert ended.value < 100
+
+
+def test_the_command_line_keeps_its_memory(monkeypatch):
+    told = mock.Mock()
+    monkeypatch.setattr("piefs.cli.app.keep_memory", told)
+    monkeypatch.setattr("sys.argv", ["piefs", "--help"])
+    with pytest.raises(SystemExit):
+        main()
+    assert told.called
 
 
 @pytest.mark.parametrize("library", [mock.Mock(spec=[]), OSError, TypeError])

@@ -1,7 +1,7 @@
 """Keeping memory: what a program has freed is there for its next call.
 
-A compiled program asks for room with every call, 35 MB for two steps with `diag` or `trotter` at
-784 columns and batches of 2048. Pieces over 32 MB the C library of Linux (glibc) returns to the
+A compiled program asks for room with every call, 35 MB for two steps with `trotter` at 784 columns
+and batches of 2048. Pieces over 32 MB the C library of Linux (glibc) returns to the
 system each time, which clears every page before it hands them out again: a fifth of such a step.
 The command line and the processes that it starts keep their memory; in a script that trains on wide
 tables in large batches, call `keep_memory()` before JAX computes anything.

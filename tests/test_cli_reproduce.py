@@ -1,10 +1,12 @@
 import json
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
 from commands import piefs
+from pages import ROOT, commands
 
 CELL = "two-moons/piefs-off/supervised/paper/0"
 
@@ -43,10 +45,43 @@ def test_a_second_call_does_only_what_is_missing(folder):
 
 
 def test_a_cell_can_be_shown(folder):
-    done = piefs("reproduce", "--show", CELL, "--out", "results/quick", cwd=folder)
-    document, command = done.stdout.split("\n\n")
-    assert json.loads(document)["config"]["seed"] == 0
-    assert f"piefs.paper.work {CELL}" in command
+    done = piefs("reproduce", "--quick", "--show", CELL, cwd=folder)
+    metrics = json.loads((folder / "results/quick/records" / CELL / "metrics.json").read_text())
+    lines = [" ".join(line.replace("│", " ").split()) for line in done.stdout.splitlines()]
+    accuracies = (metrics["accuracy"][split] for split in ("train", "validation", "test"))
+    assert "accuracy " + " ".join(f"{value:.4f}" for value in accuracies) in lines
+    assert "the paper's accuracy, test rows: 99.87 ± 0.00 %" in lines
+    assert "n_components 3" in lines
+    assert any(f"jax {metrics['versions']['jax']}" in line for line in lines)
+    assert lines[-1] == f"Make it again: piefs reproduce {CELL} --out DIR"
+
+
+def test_all_that_is_on_record_of_a_cell_is_shown_as_json(folder):
+    done = piefs("reproduce", "--show", CELL, "--json", "--out", "results/quick", cwd=folder)
+    record = folder / "results" / "quick" / "records" / CELL / "metrics.json"
+    assert json.loads(done.stdout) == json.loads(record.read_text())
+
+
+def test_one_cell_is_made_by_its_name_and_is_the_same_again(folder, tmp_path):
+    done = piefs("reproduce", CELL, "--quick", "--out", str(tmp_path), cwd=folder)
+    assert "1 cell, 0 of them done" in done.stdout
+    found = [
+        json.loads((results / "quick" / "records" / CELL / "metrics.json").read_text())
+        for results in (folder / "results", tmp_path)
+    ]
+    assert found[0]["accuracy"] == found[1]["accuracy"]
+    assert found[0]["energies"] == found[1]["energies"]
+
+
+@pytest.mark.parametrize("command", commands(ROOT / "docs" / "paper.md"))
+def test_commands_of_the_page_ask_for_runs_that_there_are(command, tmp_path):
+    """They take days, so the report is all that is made; the record shown is a real one."""
+    record = "mnist/piefs-off/supervised/paper/0"
+    shutil.copytree(ROOT / "results/records" / record, tmp_path / "results/records" / record)
+    _, *arguments = shlex.split(command)
+    done = piefs(*arguments, *([] if "--show" in command else ["--report-only"]), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert record in done.stdout or "planned runs are done" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -55,7 +90,8 @@ def test_a_cell_can_be_shown(folder):
         (["table-mian"], "no item 'table-mian'; there are table-main"),
         (["--dataset", "minst"], "no data set 'minst'; there are two-moons"),
         (["--show", "mnist"], "names are dataset/method/mode/variant/seed"),
-        (["--show", "mnist/piefs-off/supervised/paper/0"], "has no record in"),
+        (["--show", CELL], f"has no record in results; make it with `piefs reproduce {CELL}`"),
+        (["--json"], "--json goes with --show"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(arguments, reason, tmp_path):

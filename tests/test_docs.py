@@ -23,8 +23,10 @@ DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 EXAMPLES = sorted((ROOT / "examples").rglob("plot_*.py"))
 BIG_EXAMPLES = {"plot_pulsars": "htru2", "plot_image_embeddings": "cifar10-embedding"}
-TESTED_ELSEWHERE = {"operators.md", "exports.md", "watching.md", "choosing.md", "cluster.md"}
-"""With what they find: test_*_docs.py, and test_jobs_cluster.py."""
+TESTED_ELSEWHERE = {
+    *("operators.md", "exports.md", "watching.md", "choosing.md", "cluster.md", "paper.md")
+}
+"""With what they find: test_*_docs.py, test_jobs_cluster.py and test_cli_reproduce.py."""
 
 
 @pytest.fixture(scope="module", autouse=True)

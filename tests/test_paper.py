@@ -1,5 +1,7 @@
 import csv
 import io
+from collections import Counter
+from dataclasses import replace
 from html import escape
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 
 from faults import full_disk
 from piefs.errors import InputError, StorageError
-from piefs.paper.cells import DATASETS, ITEMS, VARIANTS, Cell, cells_of
+from piefs.paper.cells import DATASETS, DETERMINISTIC, ITEMS, VARIANTS, Cell, cells_of
 from piefs.paper.components import COMPONENTS
 from piefs.paper.deviations import deviations
 from piefs.paper.entries import Entry, gram_entry
@@ -74,6 +76,33 @@ def test_a_part_can_be_chosen():
     for wrong in ({"items": ["table-mian"]}, {"items": [], "datasets": ["minst"]}):
         with pytest.raises(InputError, match="there are"):
             cells_of(**wrong)
+
+
+def test_a_cell_can_be_chosen_by_its_name_whatever_set_its_kind_was_planned_for():
+    planned = "two-moons/piefs-off/supervised/paper/0"
+    not_planned = "htru2/piefs-trotter/supervised/batch-256/7"
+    assert cells_of([planned, not_planned]) == list(map(Cell.parse, (planned, not_planned)))
+    assert len(cells_of(["figure-geometry", planned])) == len(cells_of(["figure-geometry"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("mnist/piefs-of/supervised/paper/0", "no method 'piefs-of'; there are piefs-off"),
+        ("mnist/svm/supervised/maps-3/0", "is no run of the grid: svm has supervised/paper"),
+        ("mnist/neuralef/supervised/paper/0", "neuralef has unsupervised/maps-3"),
+        ("htru2/piefs-off/unsupervised/t-class-2/0", "piefs-off has supervised/at-once"),
+    ],
+)
+def test_a_cell_that_means_nothing_is_not_made(name, reason):
+    with pytest.raises(InputError, match=reason):
+        cells_of([name])
+
+
+def test_whatever_chance_decides_is_planned_with_two_seeds_at_least():
+    seeds = Counter(replace(cell, seed=0) for cell in cells_of())
+    single = {cell.method for cell, n_seeds in seeds.items() if n_seeds == 1}
+    assert single == set(DETERMINISTIC)
 
 
 def test_the_papers_own_embedding_is_used_where_it_is_asked_for():

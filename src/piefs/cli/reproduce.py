@@ -1,8 +1,7 @@
-"""`piefs reproduce`: the grid with its progress, then the report; or one cell in detail."""
+"""`piefs reproduce`: the grid with its progress, then the report."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +11,6 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
-from piefs.errors import InputError
 from piefs.paper.cells import Cell, cells_of
 from piefs.paper.grid import Progress, Watcher, run_grid
 from piefs.paper.records import Records
@@ -35,10 +33,9 @@ def reproduce_paper(
     """Make the records that are missing, then the report on all that are there."""
     console = Console(quiet=quiet)
     cells = cells_of(items, datasets=datasets, n_seeds=1 if quick else n_seeds)
-    if quick:
-        out = out / "quick"
     done = sum(map(Records(out / "records").has, cells))
-    console.print(f"{len(cells)} cells, {done} of them done; records go to [bold]{out}[/bold].")
+    count = f"{len(cells)} cell{'s' * (len(cells) != 1)}"
+    console.print(f"{count}, {done} of them done; records go to [bold]{out}[/bold].")
     failed: dict[Cell, str] = {}
     if not report_only:
         with _watching(console) as watch:
@@ -94,12 +91,3 @@ def _left(seconds: float | None) -> str:
         return ""
     hours, minutes = divmod(round(seconds / 60), 60)
     return f"about {hours} h {minutes:02d} min left" if hours else f"about {minutes} min left"
-
-
-def show_cell(name: str, out: Path) -> None:
-    """A cell's settings, versions and metrics, and the command that makes it again."""
-    cell, records = Cell.parse(name), Records(out / "records")
-    if not records.has(cell):
-        raise InputError(f"{cell} has no record in {out}; make it with `piefs reproduce`")
-    print(json.dumps(records.load(cell).metrics, indent=2, ensure_ascii=False))
-    print(f"\nMake it again: python -m piefs.paper.work {cell} --results DIR")

@@ -6,12 +6,13 @@ from typing import Annotated
 import typer
 
 from piefs.cli.options import Dask, DataDir, Debug, Json, Quiet, Seed
+from piefs.errors import InputError
 
 
 def reproduce(
     items: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables and figures, e.g. table-main; all if none is named."),
+        typer.Argument(help="Tables, figures or single runs by name; all if none is named."),
     ] = None,
     dataset: Annotated[list[str] | None, typer.Option(help="Only this data set.")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds a cell.", min=1)] = 5,
@@ -27,14 +28,19 @@ def reproduce(
     out: Annotated[Path, typer.Option(help="Folder for records and report.")] = Path("results"),
     data_dir: DataDir = None,
     quiet: Quiet = False,
+    as_json: Json = False,
     debug: Debug = False,
 ) -> None:
     """Re-derive the paper's tables and figures, each number beside the paper's."""
-    from piefs.cli.reproduce import reproduce_paper, show_cell
-
+    out = out / "quick" if quick else out  # so that they never mix with real ones
     if show is not None:
-        show_cell(show, out)
-        return
+        from piefs.cli.cell import show_cell
+
+        return show_cell(show, out, as_json=as_json)
+    if as_json:
+        raise InputError("--json goes with --show; the grid itself leaves summary.csv")
+    from piefs.cli.reproduce import reproduce_paper
+
     reproduce_paper(
         items or [],
         out,

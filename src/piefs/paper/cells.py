@@ -180,7 +180,7 @@ def _components(n: int) -> list[Cell]:
     without_labels = _grid((*LOW_DIMENSIONAL, "mnist"), PIEFS[:1], min(n, 3), "unsupervised")
     return (
         _variants(LOW_DIMENSIONAL, *variants, n=min(n, 3))
-        + _variants(("mnist",), "no-smoothness", n=1)
+        + _variants(("mnist",), "no-smoothness", n=min(n, 2))
         + without_labels
     )
 
@@ -209,7 +209,7 @@ ITEMS: dict[str, Callable[[int], list[Cell]]] = {
     "table-batch": lambda n: _variants(
         ("mnist",), "batch-256", "batch-512", "batch-1024", "batch-4096", n=min(n, 2)
     ),
-    "table-maps": lambda n: _by_maps(1),
+    "table-maps": lambda n: _by_maps(min(n, 2)),
     "table-smoothness": lambda n: _by_smoothness(min(n, 2)),
     "figure-geometry": lambda n: _grid(PLANE, ("piefs-off",), 1),
     "figure-maps": lambda n: _grid(PLANE, ("piefs-off",), 1),
@@ -226,19 +226,37 @@ ITEMS: dict[str, Callable[[int], list[Cell]]] = {
 def cells_of(
     items: Iterable[str] = (), *, datasets: Iterable[str] = (), n_seeds: int = N_SEEDS
 ) -> list[Cell]:
-    """The cells of these items (all if none is named), cheapest and most telling first."""
+    """The cells of these items (all if none is named), cheapest and most telling first.
+
+    An item may be the name of a cell too, which stands for itself.
+    """
     items, datasets = list(items) or list(ITEMS), set(datasets)
-    for item in items:
-        if item not in ITEMS:
-            raise InputError(f"no item {item!r}; there are {', '.join(ITEMS)}")
     for dataset in datasets:
         if dataset not in ALL_DATASETS:
             raise InputError(f"no data set {dataset!r}; there are {', '.join(ALL_DATASETS)}")
-    cells = {cell for item in items for cell in ITEMS[item](n_seeds)}
+    cells = {cell for item in items for cell in _named(item, n_seeds)}
     if PAPER_EMBEDDING in datasets:
         ours = [cell for cell in cells if cell.dataset == EMBEDDING]
         cells |= {replace(cell, dataset=PAPER_EMBEDDING) for cell in ours}
     return sorted((c for c in cells if not datasets or c.dataset in datasets), key=_priority)
+
+
+def _named(item: str, n_seeds: int) -> list[Cell]:
+    """The cells of a table or figure, or the one of that name."""
+    if "/" in item:
+        return [_sensible(Cell.parse(item))]
+    if item not in ITEMS:
+        raise InputError(f"no item {item!r}; there are {', '.join(ITEMS)}, and cells by name")
+    return ITEMS[item](n_seeds)
+
+
+def _sensible(cell: Cell) -> Cell:
+    """The cell, if some table has one of its kind: a forest, say, has no maps to vary."""
+    alike = (c for c in cells_of() if c.method == cell.method or (c.is_piefs and cell.is_piefs))
+    kinds = sorted({f"{c.mode}/{c.variant}" for c in alike})
+    if f"{cell.mode}/{cell.variant}" not in kinds:
+        raise InputError(f"{cell} is no run of the grid: {cell.method} has {', '.join(kinds)}")
+    return cell
 
 
 def _priority(cell: Cell) -> tuple:

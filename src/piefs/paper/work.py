@@ -1,19 +1,16 @@
 """One cell: train or fit it, measure it, and leave its record.
 
 A cell of ours is trained in a folder of its own, from which it resumes if it was cut off. What is
-made of it, without the model, is given back; whoever asked for it writes the record. `python -m
-piefs.paper.work CELL … --results DIR` does both for some cells, `grid` for many.
+made of it, without the model, is given back; whoever asked for it writes the record. `work` does
+both for one cell, `grid` for many.
 """
 
 from __future__ import annotations
 
-import argparse
 import io
 import json
 import shutil
-import sys
 import time
-import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,7 +21,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from piefs.baselines import make_baseline
-from piefs.compilation import keep_compiled
 from piefs.datasets import Dataset, load
 from piefs.estimators import load as load_model
 from piefs.io.models import library_versions
@@ -155,28 +151,3 @@ def _short_budgets(model: Any) -> dict[str, int]:
         elif name == "max_iter":
             budgets[name] = QUICK_TREES
     return budgets
-
-
-def main() -> int:
-    """Work on the cells named on the command line; how many of them failed."""
-    parser = argparse.ArgumentParser(prog="piefs.paper.work", description=__doc__)
-    parser.add_argument("cells", nargs="+", metavar="CELL")
-    parser.add_argument("--results", type=Path, required=True)
-    parser.add_argument("--data-dir", type=Path)
-    parser.add_argument("--quick", action="store_true")
-    arguments = parser.parse_args()
-    keep_compiled()
-    options = {"data_dir": arguments.data_dir, "quick": arguments.quick}
-    failed = 0
-    for name in arguments.cells:
-        try:
-            work(Cell.parse(name), arguments.results, **options)
-        except Exception as error:
-            traceback.print_exc()
-            print(f"{name}: {type(error).__name__}: {' '.join(str(error).split())}", flush=True)
-            failed += 1
-    return failed
-
-
-if __name__ == "__main__":
-    sys.exit(main())

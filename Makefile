@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: install demo test lint docs bench fuzz soak coverage mutants clean
+.PHONY: install demo test lint docs pages bench fuzz soak coverage mutants clean
 
 install: .venv/.installed
 
@@ -29,6 +29,11 @@ test: lint
 docs: install
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+# Every table, figure and page that is made from records, after new ones have come.
+pages: install
+	$(BIN)/piefs reproduce --report-only
+	$(BIN)/python -m experiments.report
 
 # Peers and the PyTorch reference are heavy, hence an environment of their own.
 # make bench ONLY="steps inference" measures a part; htru2 and mnist are looked for in $$PIEFS_DATA.

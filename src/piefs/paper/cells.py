@@ -12,6 +12,7 @@ from itertools import product
 from typing import Any
 
 from piefs.errors import InputError
+from piefs.paper.variants import FRESH_SPLIT, QUICK, VARIANTS, WEIGHT_FACTORS
 from piefs.weighting import Dampened, Scaled, Static
 
 PLANE = ("two-moons", "circles")
@@ -38,38 +39,6 @@ DETERMINISTIC = ("logistic-regression", "pca-lr", "lda")
 MODES = ("supervised", "unsupervised")
 N_SEEDS, N_SEEDS_UNSUPERVISED = 5, 3
 FEASIBLE_ON = {"svm": LOW_DIMENSIONAL, "nca": LOW_DIMENSIONAL}
-
-WEIGHT_FACTORS: dict[str, dict[str, float]] = {
-    "no-orthogonality": {"orth": 0.0},
-    "no-smoothness": {"mde": 0.0},
-    "smoothness-0.1": {"mde": 0.1},
-    "smoothness-0.02": {"mde": 0.02},
-}
-"""By what a variant multiplies weights: dynamic ones with labels, static ones without (App. C)."""
-
-VARIANTS: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "laplacian-calibrated": {"pretraining": "graph-laplacian", "t_class": "calibrated"},
-    "laplacian-frozen": {"pretraining": "graph-laplacian"},
-    "anisotropy": {"anisotropy": 0.1},
-    "no-gate": {"weighting": Static()},
-    "at-once": {"schedule": "joint", "orthogonality": 1.0},
-    "weighting-rational": {"weighting": "rational"},
-    "weighting-polynomial": {"weighting": "polynomial"},
-    "weighting-normalized": {"normalize_weights": True},
-    "t-orth-0.01": {"t_orth": 0.01},
-    "t-orth-1": {"t_orth": 1.0},
-    "t-class-0.1": {"t_class": 0.1},
-    "t-class-2": {"t_class": 2.0},
-    **{f"batch-{size}": {"batch_size": size} for size in (256, 512, 1024, 4096)},
-    # 60,000 steps in all, as with 16 maps
-    **{f"maps-{k}": {"n_components": k, "steps_per_component": 60_000 // k} for k in (3, 4, 8)},
-    **{name: {} for name in WEIGHT_FACTORS},
-}
-"""What a variant changes in the preset `paper`, factors of weights apart."""
-
-QUICK: dict[str, Any] = {"n_components": 3, "steps_per_component": 30, "batch_size": 256}
-"""Budgets that go the whole way in minutes and prove nothing but that it works."""
 
 
 @dataclass(frozen=True, order=True)
@@ -112,6 +81,11 @@ class Cell:
         """Whether the method is ours."""
         return self.method in PIEFS
 
+    @property
+    def split_seed(self) -> int:
+        """What deals the rows: the same for all seeds, unless the variant deals them anew."""
+        return self.seed + 1 if self.variant == FRESH_SPLIT else 0
+
     def keywords(self, *, quick: bool = False) -> dict[str, Any]:
         """What the estimator is given for a cell of ours."""
         keywords = {
@@ -137,7 +111,7 @@ def _grid(
 ) -> list[Cell]:
     cells = []
     for seed, dataset, method, variant in product(range(n_seeds), datasets, methods, variants):
-        if seed and method in DETERMINISTIC:
+        if seed and method in DETERMINISTIC and variant != FRESH_SPLIT:
             continue
         if dataset in FEASIBLE_ON.get(method, DATASETS):
             its_mode = "unsupervised" if method == "neuralef" else mode
@@ -185,6 +159,23 @@ def _components(n: int) -> list[Cell]:
     )
 
 
+def _readings(n: int) -> list[Cell]:
+    """Our reading of the paper and the other one, where that takes minutes to try."""
+    on_htru2 = {
+        ("piefs-diag", "supervised"): ("paper", "metric-three-layers"),
+        ("piefs-trotter", "supervised"): ("paper", "metric-three-layers", "chain"),
+        ("piefs-diag", "unsupervised"): ("paper", "metric-two-layers"),
+    }
+    metrics = (
+        _grid(("htru2",), (method,), n, mode, variants)
+        for (method, mode), variants in on_htru2.items()
+    )
+    descent = ("paper", "sgd-momentum")
+    with_labels = _grid(("two-moons", "htru2", "mnist"), PIEFS[:1], n, variants=descent)
+    without = _grid(PLANE, PIEFS[:1], n, "unsupervised", descent)
+    return with_labels + without + [cell for cells in metrics for cell in cells]
+
+
 ITEMS: dict[str, Callable[[int], list[Cell]]] = {
     "table-main": _main,
     "table-laplacian": lambda n: _variants(
@@ -211,6 +202,10 @@ ITEMS: dict[str, Callable[[int], list[Cell]]] = {
     ),
     "table-maps": lambda n: _by_maps(min(n, 2)),
     "table-smoothness": lambda n: _by_smoothness(min(n, 2)),
+    "table-splits": lambda n: _grid(
+        LOW_DIMENSIONAL, (*PAPER_BASELINES, *PIEFS), n, variants=(FRESH_SPLIT,)
+    ),
+    "table-readings": lambda n: _readings(min(n, 2)),
     "figure-geometry": lambda n: _grid(PLANE, ("piefs-off",), 1),
     "figure-maps": lambda n: _grid(PLANE, ("piefs-off",), 1),
     "figure-accuracy": lambda n: _grid(DATASETS, ("piefs-off",), n),
@@ -256,6 +251,8 @@ def _sensible(cell: Cell) -> Cell:
     kinds = sorted({f"{c.mode}/{c.variant}" for c in alike})
     if f"{cell.mode}/{cell.variant}" not in kinds:
         raise InputError(f"{cell} is no run of the grid: {cell.method} has {', '.join(kinds)}")
+    if cell.variant == FRESH_SPLIT and cell.dataset in (EMBEDDING, PAPER_EMBEDDING):
+        raise InputError(f"{cell} is no run of the grid: {cell.dataset} comes with its splits")
     return cell
 
 

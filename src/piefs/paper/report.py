@@ -18,7 +18,14 @@ from piefs.paper.ledger import Claim, ledger
 from piefs.paper.overview import in_short
 from piefs.paper.records import Records
 from piefs.paper.tables import Table, tables
-from piefs.paper.text import markdown, number_of, over_seeds, summary_csv, text_of
+from piefs.paper.text import (
+    apart,
+    markdown,
+    number_of,
+    over_seeds,
+    summary_csv,
+    with_difference,
+)
 from piefs.report.html import document, figure, heading, marked, png, table
 
 STYLE = """
@@ -146,8 +153,8 @@ def _cell(entry: Entry, digits: int) -> str:
         return f"<td class=none>–<small>{paper}</small></td>"
     z = entry.z
     kind = {None: "", False: " class=near", True: " class=far"}[entry.is_far]
-    apart = "" if z is None else f"<small>{z:+.1f} s.e.</small>"
-    return f"<td{kind}>{over_seeds(entry.ours, digits)}<small>{paper}</small>{apart}</td>"
+    difference = "" if z is None else f"<small>{apart(z)}</small>"
+    return f"<td{kind}>{over_seeds(entry.ours, digits)}<small>{paper}</small>{difference}</td>"
 
 
 def _figure(name: str, path: Path) -> str:
@@ -186,8 +193,9 @@ def readme(said: Contents) -> str:
         " ".join(said.short),
         "",
         "Written by `piefs reproduce`; the same with figures is in `report.html`. Entries are ours,"
-        " mean ± standard deviation [seeds], then the paper's in parentheses. Accuracies are in per"
-        " cent.",
+        " mean ± standard deviation [seeds], then in parentheses the paper's, and the difference in"
+        " standard errors (of the seeds, and of the draw of the held-out rows). Accuracies are in"
+        " per cent.",
         "",
         "### Training components",
         "",
@@ -208,8 +216,8 @@ def readme(said: Contents) -> str:
         FAR,
         "",
         *_markdown_rows(
-            ("cell", "ours (the paper's)", "why"),
-            ((one.name, text_of(one.entry, one.digits), one.why) for one in said.far),
+            ("cell", "ours (the paper's; difference)", "why"),
+            ((one.name, with_difference(one.entry, one.digits), one.why) for one in said.far),
         ),
     ]
     return "\n".join(lines) + "\n"

@@ -15,10 +15,19 @@ from piefs.paper.tables import Table
 
 def text_of(entry: Entry, digits: int = 2) -> str:
     """Ours, then the paper's in parentheses."""
-    if entry.ours is None:
-        return "–" if entry.paper is None else f"– ({number_of(entry.paper, digits)})"
-    ours = over_seeds(entry.ours, digits)
+    ours = "–" if entry.ours is None else over_seeds(entry.ours, digits)
     return ours + ("" if entry.paper is None else f" ({number_of(entry.paper, digits)})")
+
+
+def with_difference(entry: Entry, digits: int = 2) -> str:
+    """The same, and how far they are apart in standard errors, where that can be told."""
+    text = text_of(entry, digits)
+    return text if entry.z is None else f"{text[:-1]}; {apart(entry.z)})"
+
+
+def apart(z: float) -> str:
+    """A difference in standard errors."""
+    return f"{z:+.1f} s.e."
 
 
 def over_seeds(found: Summary, digits: int = 2) -> str:
@@ -37,7 +46,7 @@ def number_of(number: Number, digits: int = 2) -> str:
 
 
 def markdown(table: Table) -> str:
-    """The table as Markdown: ours [seeds] (paper's)."""
+    """The table as Markdown: ours [seeds] (paper's; difference)."""
     lines = [
         f"### {table.title}",
         "",
@@ -47,7 +56,7 @@ def markdown(table: Table) -> str:
         "|---|" + "---|" * len(table.columns),
     ]
     for label, entries in table.rows:
-        texts = (text_of(entry, table.digits) for entry in entries)
+        texts = (with_difference(entry, table.digits) for entry in entries)
         lines.append(f"| {label} | " + " | ".join(texts) + " |")
     return "\n".join(lines) + "\n"
 

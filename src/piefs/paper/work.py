@@ -24,8 +24,9 @@ from piefs.baselines import make_baseline
 from piefs.datasets import Dataset, load
 from piefs.estimators import load as load_model
 from piefs.io.models import library_versions
-from piefs.paper.cells import PLANE, QUICK, Cell
+from piefs.paper.cells import ITEMS, Cell
 from piefs.paper.records import Records
+from piefs.paper.variants import QUICK
 from piefs.runs import RunFolder, run
 from piefs.scores import scores_by_split
 
@@ -55,7 +56,7 @@ def make(
     cell: Cell, running: Path, *, data_dir: str | Path | None = None, quick: bool = False
 ) -> Made:
     """What the record of a cell will hold; a run that is cut off stays in the folder `running`."""
-    data = load(cell.dataset, data_dir)
+    data = load(cell.dataset, data_dir, cell.split_seed)
     if quick:
         data = data.head(QUICK_ROWS)
     if not cell.is_piefs:
@@ -83,12 +84,12 @@ def _train(cell: Cell, data: Dataset, folder: RunFolder, quick: bool) -> Made:
         )
     model = load_model(folder.model)
     phi = np.asarray(model.transform(data.validation.x), float)
-    metrics["cell"] = str(cell)
+    metrics |= {"cell": str(cell), "split_seed": cell.split_seed}
     if cell.mode == "unsupervised":
         metrics["accuracy_standardized_probe"] = _standardized_probe(model, data)
     metrics["gram_matrix"] = {"validation": (phi.T @ phi / len(phi)).round(5).tolist()}
     files = {"history.csv": folder.history.read_bytes()}
-    if cell.dataset in PLANE and cell.seed == 0 and cell.method == "piefs-off":
+    if cell in ITEMS["figure-geometry"](1):
         files["plane.npz"] = _plane(model, data)
     return Made(metrics, files)
 
@@ -133,6 +134,7 @@ def _fit_baseline(cell: Cell, data: Dataset, quick: bool) -> dict[str, Any]:
     model.fit(data.train.x, data.train.y)
     return {
         "cell": str(cell),
+        "split_seed": cell.split_seed,
         "dataset": cell.dataset,
         "task": "classification",
         **scores_by_split(model, data),

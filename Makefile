@@ -1,6 +1,8 @@
 # Everything lives in .venv; the only thing needed beforehand is Python 3.11 or newer.
 PYTHON ?= python3
 BIN := .venv/bin
+# Where it is set, as in many containers, every process reads all of its libraries' sources anew: seconds for each.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install demo test lint docs pages bench fuzz soak coverage mutants clean
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from faults import full_disk
+from piefs.datasets import load as load_data
 from piefs.errors import InputError, StorageError
 from piefs.paper.cells import DATASETS, DETERMINISTIC, ITEMS, Cell, cells_of
 from piefs.paper.components import COMPONENTS
@@ -176,6 +177,16 @@ def test_a_method_without_probabilities_has_its_accuracy(tmp_path):
     assert svm["log_loss"]["test"] is None
 
 
+def test_a_data_set_is_read_once_for_cell_after_cell(tmp_path, monkeypatch):
+    read = []
+    monkeypatch.setattr(
+        "piefs.paper.work.load", lambda *which: read.append(which) or load_data(*which)
+    )
+    for name in ("circles/lda", "circles/pca-lr", "two-moons/lda"):
+        make(Cell.parse(f"{name}/supervised/paper/0"), tmp_path)
+    assert [which[0] for which in read] == ["circles", "two-moons"]
+
+
 def test_a_second_grid_does_only_what_is_missing(results):
     before = (results / "records" / str(MOONS) / "metrics.json").stat().st_mtime_ns
     lda = Cell("two-moons", "lda", "supervised", "paper", 0)
@@ -220,6 +231,7 @@ def test_work_resumes_a_run_that_was_cut_off(tmp_path, monkeypatch):
 
 def test_a_finished_run_whose_record_was_not_written_is_not_run_again(tmp_path, monkeypatch):
     made = make(MOONS, tmp_path / "running", quick=True)
+    assert not (tmp_path / "running" / str(MOONS) / "figures").exists()  # nobody would see them
     monkeypatch.setattr("piefs.paper.work.run", None)
     assert work(MOONS, tmp_path, quick=True)["accuracy"] == made.metrics["accuracy"]
     assert not (tmp_path / "running" / str(MOONS)).exists()

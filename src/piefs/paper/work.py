@@ -12,6 +12,7 @@ import json
 import shutil
 import time
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,17 @@ def make(
     cell: Cell, running: Path, *, data_dir: str | Path | None = None, quick: bool = False
 ) -> Made:
     """What the record of a cell will hold; a run that is cut off stays in the folder `running`."""
-    data = load(cell.dataset, data_dir, cell.split_seed)
+    data = _data(cell.dataset, data_dir, cell.split_seed)
     if quick:
         data = data.head(QUICK_ROWS)
     if not cell.is_piefs:
         return Made(_fit_baseline(cell, data, quick))
     return _train(cell, data, RunFolder(running / str(cell)), quick)
+
+
+@lru_cache(maxsize=1)  # a process of the grid has cell after cell of one data set
+def _data(name: str, data_dir: str | Path | None, split_seed: int) -> Dataset:
+    return load(name, data_dir, split_seed)
 
 
 def keep(cell: Cell, made: Made, results: Path) -> None:
@@ -79,6 +85,7 @@ def _train(cell: Cell, data: Dataset, folder: RunFolder, quick: bool) -> Made:
             folder.path,
             task="classification" if cell.mode == "supervised" else "unsupervised",
             resume=True,
+            figures=False,  # the report draws its own, from the records of all
             report=False,
             **cell.keywords(quick=quick),
         )

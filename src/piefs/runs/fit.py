@@ -45,6 +45,7 @@ def run(
     unlabeled: np.ndarray | None = None,
     document: dict[str, Any] | None = None,
     notices: Sequence[str] = (),
+    figures: bool = True,
     report: bool = True,
     resume: bool = False,
     force: bool = False,
@@ -57,9 +58,9 @@ def run(
     Without labels (`task="unsupervised"`) scores are those of a logistic regression with
     scikit-learn's defaults, fitted on the training coordinates, or of least squares where the data
     hold numbers. `document` says of the data, in model.json, what other files are read by; it is
-    that of `described_data` unless given. With `report` the folder has a page about the run, on
-    which `notices` appear. Of several processes the first one writes and measures, and the others
-    return without metrics.
+    that of `described_data` unless given. With `figures` the folder has pictures of what was
+    learned, with `report` a page about the run, on which `notices` appear. Of several processes
+    the first one writes and measures, and the others return without metrics.
     """
     _check_task(task, dataset, keywords)
     document = document or described_data(dataset)
@@ -96,7 +97,8 @@ def run(
         }
         save(estimator, folder.model, document)
         write_history(folder.history, estimator.history_)
-        draw(estimator, readout, dataset, folder.figures)
+        if figures:
+            draw(estimator, readout, dataset, folder.figures)
         if report:
             encoder = TableEncoder.from_document(document["table"])
             evidence = collect(

@@ -7,6 +7,7 @@ import pytest
 
 from commands import piefs
 from pages import ROOT, commands
+from piefs.paper.grid import Progress
 
 CELL = "two-moons/piefs-off/supervised/paper/0"
 
@@ -66,6 +67,23 @@ def test_all_that_is_on_record_of_a_cell_is_shown_as_json(folder):
     assert json.loads(done.stdout) == json.loads(record.read_text())
 
 
+def test_data_that_are_not_here_are_named_once_and_their_cells_left_out(tmp_path, monkeypatch):
+    begun = []
+
+    def run_grid(cells, *_, **__):
+        begun.extend(cells)
+        return Progress(total=len(cells))
+
+    monkeypatch.setattr("piefs.cli.reproduce.run_grid", run_grid)
+    items = ("table-batch", "figure-maps")
+    done = piefs("reproduce", *items, "--quick", "--data-dir", "nowhere", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    said = " ".join(done.stdout.split())
+    assert said.count("data set 'mnist' not found: run `piefs data fetch mnist`") == 1
+    assert "left out 5 cells" in said
+    assert {cell.dataset for cell in begun} == {"two-moons", "circles"}
+
+
 @pytest.mark.parametrize("command", commands(ROOT / "docs" / "paper.md"))
 def test_commands_of_the_page_ask_for_runs_that_there_are(command, tmp_path):
     """They take days, so the report is all that is made; the record shown is a real one."""
@@ -85,6 +103,7 @@ def test_commands_of_the_page_ask_for_runs_that_there_are(command, tmp_path):
         (["--show", "mnist"], "names are dataset/method/mode/variant/seed"),
         (["--show", CELL], f"has no record in results; make it with `piefs reproduce {CELL}`"),
         (["--json"], "--json goes with --show"),
+        (["table-batch", "--data-dir", "nowhere"], "data set 'mnist' not found: run `piefs data"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_two(arguments, reason, tmp_path):

@@ -11,6 +11,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.progress import Progress as Bar
 
+from piefs.datasets.files import FILES, locate
+from piefs.errors import DataNotFoundError
 from piefs.paper.cells import Cell, cells_of
 from piefs.paper.grid import Progress, Watcher, run_grid
 from piefs.paper.records import Records
@@ -33,14 +35,17 @@ def reproduce_paper(
     """Make the records that are missing, then the report on all that are there."""
     console = Console(quiet=quiet)
     cells = cells_of(items, datasets=datasets, n_seeds=1 if quick else n_seeds)
-    done = sum(map(Records(out / "records").has, cells))
-    count = f"{len(cells)} cell{'s' * (len(cells) != 1)}"
-    console.print(f"{count}, {done} of them done; records go to [bold]{out}[/bold].")
+    records = Records(out / "records")
+    waiting = [cell for cell in cells if not records.has(cell)]
+    done = len(cells) - len(waiting)
+    console.print(f"{_count(cells)}, {done} of them done; records go to [bold]{out}[/bold].")
     failed: dict[Cell, str] = {}
     if not report_only:
+        if dask is None:  # else the data are the workers'
+            waiting = _whose_data_are_here(waiting, data_dir, console)
         with _watching(console) as watch:
             progress = run_grid(
-                cells,
+                waiting,
                 out,
                 jobs=jobs,
                 dask=dask,
@@ -59,6 +64,27 @@ def reproduce_paper(
         raise RuntimeError(
             f"{len(failed)} of {len(cells)} cells failed; their logs are in {out / 'running'}"
         )
+
+
+def _count(cells: Sequence[Cell]) -> str:
+    return f"{len(cells)} cell{'s' * (len(cells) != 1)}"
+
+
+def _whose_data_are_here(cells: list[Cell], data_dir: Path | None, console: Console) -> list[Cell]:
+    """The cells that can be made; what the others lack is said once, before any work."""
+    away: dict[str, DataNotFoundError] = {}
+    for dataset in {cell.dataset for cell in cells} & FILES.keys():
+        try:
+            locate(FILES[dataset], data_dir)
+        except DataNotFoundError as error:
+            away[dataset] = error
+    here = [cell for cell in cells if cell.dataset not in away]
+    if away and not here:
+        raise away[cells[0].dataset]
+    for dataset, error in sorted(away.items()):
+        left_out = _count([cell for cell in cells if cell.dataset == dataset])
+        console.print(f"[yellow]left out[/yellow] {left_out}: {escape(str(error))}")
+    return here
 
 
 @contextmanager

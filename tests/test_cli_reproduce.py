@@ -1,13 +1,17 @@
+import io
 import json
 import shlex
 import shutil
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from commands import piefs
 from pages import ROOT, commands
-from piefs.paper.grid import Progress
+from piefs.cli.reproduce import Display
+from piefs.paper.cells import Cell
+from piefs.paper.progress import Progress
 
 CELL = "two-moons/piefs-off/supervised/paper/0"
 
@@ -67,12 +71,26 @@ def test_all_that_is_on_record_of_a_cell_is_shown_as_json(folder):
     assert json.loads(done.stdout) == json.loads(record.read_text())
 
 
+def test_the_display_shows_what_is_done_running_and_left():
+    forest = CELL.replace("piefs-off", "random-forest")
+    progress = Progress(dict(zip(map(Cell.parse, (CELL, forest)), (5400.0, 600.0), strict=True)))
+    display = Display()
+    display.watch(progress)
+    progress.done.append(Cell.parse(forest))
+    progress.running[Cell.parse(CELL)] = progress.clock()
+    console = Console(width=80, file=io.StringIO())
+    console.print(display)
+    line, running = console.file.getvalue().splitlines()
+    assert line.strip().endswith("1 of 2 cells  about 30 min left")
+    assert running == f"  {CELL}"
+
+
 def test_data_that_are_not_here_are_named_once_and_their_cells_left_out(tmp_path, monkeypatch):
     begun = []
 
     def run_grid(cells, *_, **__):
         begun.extend(cells)
-        return Progress(total=len(cells))
+        return Progress(dict.fromkeys(cells, 1.0))
 
     monkeypatch.setattr("piefs.cli.reproduce.run_grid", run_grid)
     items = ("table-batch", "figure-maps")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
-from rich.progress import Progress as Bar
+from rich.progress_bar import ProgressBar
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from piefs.datasets.files import FILES, locate
 from piefs.errors import DataNotFoundError
 from piefs.paper.cells import Cell, cells_of
-from piefs.paper.grid import Progress, Watcher, run_grid
+from piefs.paper.grid import Watcher, run_grid
+from piefs.paper.progress import Progress
 from piefs.paper.records import Records
 from piefs.paper.report import write_report
 
@@ -87,33 +90,42 @@ def _whose_data_are_here(cells: list[Cell], data_dir: Path | None, console: Cons
     return here
 
 
+class Display:
+    """What is done of the grid, what is running and how long it may still take.
+
+    It looks anew each time it is drawn: between the ends of two cells an hour may pass.
+    """
+
+    progress: Progress | None = None
+
+    def watch(self, progress: Progress) -> None:
+        """Show this from now on."""
+        self.progress = progress
+
+    def __rich__(self) -> RenderableType:
+        if self.progress is None:
+            return ""
+        line = RichTable.grid(padding=(0, 2))
+        line.add_row(
+            ProgressBar(total=1.0, completed=self.progress.share, width=24),
+            f"{self.progress.n_ended} of {len(self.progress.expected)} cells",
+            _left(self.progress.seconds_left),
+        )
+        running = (Text(f"  {cell}", "dim", no_wrap=True) for cell in list(self.progress.running))
+        return Group(line, *running)
+
+
 @contextmanager
 def _watching(console: Console) -> Iterator[Watcher]:
-    """A display of what is done, what is running and how long it may still take."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("", total=None, left="")
-
-        def watch(progress: Progress) -> None:
-            running = ", ".join(map(str, progress.running)) or "waiting"
-            bar.update(
-                task,
-                total=progress.total,
-                completed=len(progress.done) + len(progress.failed),
-                description=running,
-                left=_left(progress.seconds_left),
-            )
-
-        yield watch
+    """A display on a terminal, and nothing elsewhere."""
+    display = Display()
+    shown = Live(display, console=console, transient=True, refresh_per_second=2)
+    with shown if console.is_terminal else nullcontext():
+        yield display.watch
 
 
-def _left(seconds: float | None) -> str:
-    if seconds is None:
-        return ""
+def _left(seconds: float) -> str:
     hours, minutes = divmod(round(seconds / 60), 60)
-    return f"about {hours} h {minutes:02d} min left" if hours else f"about {minutes} min left"
+    if not hours:
+        return f"about {minutes} min left" if minutes else "less than a minute left"
+    return f"about {hours} h {minutes:02d} min left"

@@ -8,9 +8,7 @@ begins anew. Records are written here, by the one who asked for them.
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -20,28 +18,9 @@ from piefs.compilation import keep_compiled
 from piefs.io import atomic
 from piefs.jobs import JobError, open_workers, usable_cores
 from piefs.paper.cells import Cell
+from piefs.paper.progress import Progress, expected_seconds
 from piefs.paper.records import Records
 from piefs.paper.work import Made, keep, make
-
-
-@dataclass
-class Progress:
-    """What a display needs to know."""
-
-    total: int
-    done: list[Cell] = field(default_factory=list)
-    running: list[Cell] = field(default_factory=list)
-    failed: dict[Cell, str] = field(default_factory=dict)
-    started: float = field(default_factory=time.monotonic)
-
-    @property
-    def seconds_left(self) -> float | None:
-        """By the mean time of the cells so far; None before the first is done."""
-        if not self.done:
-            return None
-        elapsed = time.monotonic() - self.started
-        return elapsed / len(self.done) * (self.total - len(self.done) - len(self.failed))
-
 
 Watcher = Callable[[Progress], None]
 
@@ -63,7 +42,7 @@ def run_grid(
     """
     results, has_record = Path(results), Records(Path(results) / "records").has
     waiting = [cell for cell in cells if not has_record(cell)]
-    progress = Progress(total=len(waiting))
+    progress = Progress({cell: expected_seconds(cell, quick=quick) for cell in waiting})
     if not waiting:
         return progress
     n_jobs = (jobs or len(usable_cores())) if dask is None else jobs
@@ -72,7 +51,7 @@ def run_grid(
     with open_workers(made, common, n_jobs=n_jobs, dask=dask) as workers:
         for ended in workers.run(_begun(waiting, progress, watch)):
             (cell,) = ended.job
-            progress.running.remove(cell)
+            del progress.running[cell]
             if ended.error is None:
                 keep(cell, ended.value, results)
                 progress.done.append(cell)
@@ -93,7 +72,7 @@ def _absolute(data_dir: str | Path | None, dask: Any) -> str | None:
 def _begun(cells: list[Cell], progress: Progress, watch: Watcher) -> Iterator[tuple[Cell]]:
     """The cells, each counted as running when it is asked for."""
     for cell in cells:
-        progress.running.append(cell)
+        progress.running[cell] = progress.clock()
         watch(progress)
         yield (cell,)
 

@@ -11,6 +11,7 @@ import pytest
 from faults import full_disk
 from piefs.datasets import load as load_data
 from piefs.errors import InputError, StorageError
+from piefs.paper import figures
 from piefs.paper.cells import DATASETS, DETERMINISTIC, ITEMS, Cell, cells_of
 from piefs.paper.components import COMPONENTS
 from piefs.paper.deviations import deviations
@@ -21,8 +22,8 @@ from piefs.paper.published import ACCURACY, GRAM_ERROR, reported_split
 from piefs.paper.records import Records, Summary, summaries
 from piefs.paper.report import write_report
 from piefs.paper.tables import tables
-from piefs.paper.text import SUMMARY_COLUMNS, summary_csv
-from piefs.paper.work import baseline_of, make, work
+from piefs.paper.text import SUMMARY_COLUMNS, markdown, summary_csv
+from piefs.paper.work import _data, baseline_of, make, work
 from piefs.weighting import Dampened, Static
 
 ROOT = Path(__file__).parent.parent
@@ -179,6 +180,7 @@ def test_a_method_without_probabilities_has_its_accuracy(tmp_path):
 
 def test_a_data_set_is_read_once_for_cell_after_cell(tmp_path, monkeypatch):
     read = []
+    _data.cache_clear()
     monkeypatch.setattr(
         "piefs.paper.work.load", lambda *which: read.append(which) or load_data(*which)
     )
@@ -253,6 +255,27 @@ def test_the_draw_of_the_held_out_rows_counts():
     assert Entry(summary, paper, n_rows=1500).z == pytest.approx(
         0.13 / (99.87 * 0.13 / 1500) ** 0.5, rel=0.01
     )
+
+
+def test_the_markdown_page_says_how_far_apart_numbers_are(tmp_path):
+    for dataset in ("htru2", "cifar10-embedding"):
+        cell = Cell(dataset, "piefs-off", "supervised", "paper", 0)
+        Records(tmp_path).write(cell, {"accuracy": {"test": 0.97}}, {})
+    (main,) = [markdown(t) for t in tables(Records(tmp_path)) if t.name == "main-test"]
+    assert "| 97.00 [1] (97.90 ± 0.15; -2.0 s.e.) |" in main
+    assert "| 97.00 [1] (85.50 ± 0.53) |" in main  # of other data
+
+
+def test_hollow_points_of_the_scatter_are_the_papers(tmp_path):
+    for dataset in ("mnist", "cifar10-embedding"):
+        cell = Cell(dataset, "piefs-off", "supervised", "paper", 0)
+        metrics = {"accuracy": {"test": 0.9}, "gram_error_batch": 0.5}
+        Records(tmp_path).write(cell, metrics, {})
+    points = figures.scatter(Records(tmp_path)).axes[0].collections
+    hollow = [p.get_offsets().tolist() for p in points if not len(p.get_facecolors())]
+    filled = [p.get_offsets().tolist() for p in points if len(p.get_facecolors())]
+    assert hollow == [[[0.12, 95.41]]]  # the embedding's are of other data
+    assert filled == [[[0.5, 90.0]]] * 2
 
 
 def test_accuracies_are_far_by_standard_errors_and_gram_errors_by_a_factor():

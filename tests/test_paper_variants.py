@@ -57,11 +57,18 @@ def test_rows_that_come_cut_are_not_dealt_anew():
         cells_of([f"cifar10-embedding/piefs-off/supervised/{FRESH_SPLIT}/0"])
 
 
-def test_rows_that_are_dealt_anew_count_on_the_papers_side_alone():
-    ours, paper = Summary(99.0, 0.3, 5), (98.0, 0.0)
-    assert Entry(ours, paper, n_rows=1500, is_dealt_anew=True).z == pytest.approx(
-        1 / (0.3**2 / 5 + 98 * 2 / 1500) ** 0.5, rel=1e-3
-    )
+@pytest.mark.parametrize(
+    ("ours", "variance"),
+    [
+        (Summary(99.0, 0.3, 5), 0.3**2),
+        (Summary(99.0, 0.0, 2), 99 * 1 / 1500),  # seeds that tie by chance
+        (Summary(99.0, 0.0, 1), 99 * 1 / 1500),  # one has no spread
+    ],
+)
+def test_rows_that_are_dealt_anew_are_averaged_with_the_seeds(ours, variance):
+    z = Entry(ours, (98.0, 0.0), n_rows=1500, is_dealt_anew=True).z
+    papers = 98 * 2 / 1500
+    assert z == pytest.approx(1 / (variance / ours.n_seeds + papers) ** 0.5, rel=1e-3)
 
 
 def test_fresh_splits_stand_beside_the_papers_number_on_the_rows_that_it_reports(tmp_path):
@@ -76,6 +83,29 @@ def test_fresh_splits_stand_beside_the_papers_number_on_the_rows_that_it_reports
     assert rows["HTRU2, test"]["random-forest"].paper is None
     assert rows["HTRU2, test"]["piefs-off"].paper == (97.90, 0.15)
     assert rows["HTRU2, test"]["piefs-off"].is_dealt_anew
+
+
+# --- names that mean nothing ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "htru2/piefs-off/supervised/chain/0",
+        "htru2/piefs-diag/supervised/chain/0",
+        "htru2/piefs-off/supervised/metric-three-layers/0",
+        "htru2/piefs-off/unsupervised/anisotropy/0",
+        "mnist/svm/supervised/paper/0",
+    ],
+)
+def test_what_a_method_has_not_cannot_be_varied(name):
+    with pytest.raises(InputError, match="is no run of the grid"):
+        cells_of([name])
+
+
+def test_steps_of_a_variant_are_kept_where_the_paper_has_more_of_them():
+    fewer = Cell("cifar10-embedding", "piefs-trotter", "supervised", "maps-3", 0).keywords()
+    assert fewer["n_components"] * fewer["steps_per_component"] == 60_000
 
 
 # --- readings ----------------------------------------------------------------------------------

@@ -12,25 +12,32 @@ from rich.table import Table as RichTable
 
 from piefs.errors import InputError
 from piefs.io.documents import reading
-from piefs.paper.cells import Cell
-from piefs.paper.published import ACCURACY, GRAM_ERROR, reported_split
+from piefs.paper.cells import EMBEDDING, Cell, cells_of
+from piefs.paper.published import ACCURACY, GRAM_ERROR, OFFICIAL, reported_split
 from piefs.paper.records import REMEDY, Key, Record, Records
 from piefs.paper.text import number_of
+from piefs.paper.variants import FRESH_SPLIT
 
 SPLITS = ("train", "validation", "test")
 
 
-def show_cell(name: str, out: Path, *, as_json: bool = False) -> None:
+def show_cell(name: str, out: Path, *, quick: bool = False, as_json: bool = False) -> None:
     """A cell's metrics, settings and versions, and the command that makes it again."""
-    cell, records = Cell.parse(name), Records(out / "records")
+    cell, command = Cell.parse(name), f"piefs reproduce {name}{' --quick' * quick}"
+    folder = out / "quick" if quick else out
+    records = Records(folder / "records")
     if not records.has(cell):
-        raise InputError(f"{cell} has no record in {out}; make it with `piefs reproduce {cell}`")
+        cells_of([name])  # one that means nothing cannot be made either
+        raise InputError(f"{cell} has no record in {folder}; make it: `{command} --out {out}`")
     record = records.load(cell)
     if as_json:
         print(json.dumps(record.metrics, indent=2, ensure_ascii=False))
         return
+    console = Console(highlight=False)
     with reading(record.folder / "metrics.json", REMEDY):
-        tell_cell(record, Console(highlight=False))
+        tell_cell(record, console)
+    console.print("\nAll that is on record:  add --json")
+    console.print(f"Make it again:  {command} --out DIR", soft_wrap=True)
 
 
 def tell_cell(record: Record, console: Console) -> None:
@@ -43,13 +50,11 @@ def tell_cell(record: Record, console: Console) -> None:
     for warning in metrics.get("warnings", []):
         console.print(f"[yellow]{escape(warning['says'])}[/yellow]", soft_wrap=True)
     settings = RichTable("setting", "value")
-    for name, value in metrics["config"].items():
+    for name, value in (metrics["config"] | {"split seed": record.cell.split_seed}).items():
         settings.add_row(name, escape(" ".join(str(value).split())))
     console.print(settings)
     versions = ", ".join(f"{name} {version}" for name, version in metrics["versions"].items())
     console.print(f"run with {escape(versions)}", style="dim", soft_wrap=True)
-    console.print("\nAll that is on record:  add --json")
-    console.print(f"Make it again:  piefs reproduce {record.cell} --out DIR", soft_wrap=True)
 
 
 def _scores(metrics: dict[str, Any]) -> RichTable:
@@ -67,8 +72,9 @@ def _in_the_paper(cell: Cell) -> list[str]:
     """The paper's accuracy for the cell, over its five seeds."""
     if (found := ACCURACY.get(_key(cell))) is None:
         return []
-    rows = reported_split(cell.dataset, cell.method)
-    return [f"the paper's accuracy, {rows} rows: {number_of(found)} %"]
+    split = reported_split(cell.dataset, cell.method)
+    rows = "all 10,000 test images" if split == OFFICIAL else f"{split} rows"
+    return [f"the paper's accuracy{_of_other_data(cell)}, {rows}: {number_of(found)} %"]
 
 
 def _of_the_maps(record: Record) -> list[str]:
@@ -76,7 +82,8 @@ def _of_the_maps(record: Record) -> list[str]:
     metrics, said = record.metrics, []
     if "gram_error_batch" in metrics:
         paper = GRAM_ERROR.get(_key(record.cell))
-        beside = "" if paper is None else f" (the paper's {number_of(paper)})"
+        of = _of_other_data(record.cell)
+        beside = "" if paper is None else f" (the paper's{of} {number_of(paper)})"
         said.append(f"Gram error ‖C − I‖² of batches: {metrics['gram_error_batch']:.4f}{beside}")
     if "energies" in metrics:
         energies = ", ".join(f"{energy:.3g}" for energy in metrics["energies"])
@@ -88,5 +95,11 @@ def _of_the_maps(record: Record) -> list[str]:
     return [*said, f"{steps}{metrics['seconds']:,.0f} s beside whatever else ran"]
 
 
+def _of_other_data(cell: Cell) -> str:
+    return " on another embedding" if cell.dataset == EMBEDDING else ""
+
+
 def _key(cell: Cell) -> Key:
-    return cell.dataset, cell.method, cell.mode, cell.variant
+    """Under which the paper's numbers stand: other rows of the same data have the same."""
+    variant = "paper" if cell.variant == FRESH_SPLIT else cell.variant
+    return cell.dataset, cell.method, cell.mode, variant

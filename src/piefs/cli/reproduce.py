@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from piefs.datasets.files import FILES, locate
-from piefs.errors import DataNotFoundError
+from piefs.errors import DataNotFoundError, InputError
 from piefs.paper.cells import Cell, cells_of
 from piefs.paper.grid import Watcher, run_grid
 from piefs.paper.progress import Progress
@@ -38,25 +38,25 @@ def reproduce_paper(
     """Make the records that are missing, then the report on all that are there."""
     console = Console(quiet=quiet)
     cells = cells_of(items, datasets=datasets, n_seeds=1 if quick else n_seeds)
+    if not cells:
+        raise InputError(f"nothing of {', '.join(items)} is on {', '.join(datasets)}")
     records = Records(out / "records")
     waiting = [cell for cell in cells if not records.has(cell)]
     done = len(cells) - len(waiting)
+    # on a cluster the data are the workers'
+    away = {} if report_only or dask is not None else _data_not_here(waiting, data_dir)
+    here = [cell for cell in waiting if cell.dataset not in away]
+    if away and not here and not done:
+        raise InputError("; ".join(away.values()))
     console.print(f"{_count(cells)}, {done} of them done; records go to [bold]{out}[/bold].")
+    for reason in away.values():
+        console.print(f"[yellow]left out[/yellow] {escape(reason)}")
     failed: dict[Cell, str] = {}
     if not report_only:
-        if dask is None:  # else the data are the workers'
-            waiting = _whose_data_are_here(waiting, data_dir, console)
         with _watching(console) as watch:
-            progress = run_grid(
-                waiting,
-                out,
-                jobs=jobs,
-                dask=dask,
-                data_dir=data_dir,
-                quick=quick,
-                watch=watch,
-            )
-        failed = progress.failed
+            failed = run_grid(
+                here, out, jobs=jobs, dask=dask, data_dir=data_dir, quick=quick, watch=watch
+            ).failed
     for cell, reason in failed.items():
         console.print(f"[red]failed[/red] {cell}: {escape(reason)}")
     page, short = write_report(out)
@@ -67,27 +67,24 @@ def reproduce_paper(
         raise RuntimeError(
             f"{len(failed)} of {len(cells)} cells failed; their logs are in {out / 'running'}"
         )
+    if away:
+        raise RuntimeError(f"left out {'; '.join(away.values())}")
 
 
 def _count(cells: Sequence[Cell]) -> str:
     return f"{len(cells)} cell{'s' * (len(cells) != 1)}"
 
 
-def _whose_data_are_here(cells: list[Cell], data_dir: Path | None, console: Console) -> list[Cell]:
-    """The cells that can be made; what the others lack is said once, before any work."""
-    away: dict[str, DataNotFoundError] = {}
-    for dataset in {cell.dataset for cell in cells} & FILES.keys():
+def _data_not_here(cells: list[Cell], data_dir: Path | None) -> dict[str, str]:
+    """The data sets that cells want and that are not here: of how many cells, and what to do."""
+    away: dict[str, str] = {}
+    for dataset in dict.fromkeys(cell.dataset for cell in cells if cell.dataset in FILES):
         try:
             locate(FILES[dataset], data_dir)
         except DataNotFoundError as error:
-            away[dataset] = error
-    here = [cell for cell in cells if cell.dataset not in away]
-    if away and not here:
-        raise away[cells[0].dataset]
-    for dataset, error in sorted(away.items()):
-        left_out = _count([cell for cell in cells if cell.dataset == dataset])
-        console.print(f"[yellow]left out[/yellow] {left_out}: {escape(str(error))}")
-    return here
+            theirs = [cell for cell in cells if cell.dataset == dataset]
+            away[dataset] = f"{_count(theirs)}: {error}"
+    return away
 
 
 class Display:

@@ -12,7 +12,10 @@ from piefs.errors import InputError
 def reproduce(
     items: Annotated[
         list[str] | None,
-        typer.Argument(help="Tables, figures or single runs by name; all if none is named."),
+        typer.Argument(
+            help="Tables and figures, e.g. table-main, or single runs, e.g. "
+            "mnist/piefs-off/supervised/paper/0; all if none is named."
+        ),
     ] = None,
     dataset: Annotated[list[str] | None, typer.Option(help="Only this data set.")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds a cell.", min=1)] = 5,
@@ -32,18 +35,17 @@ def reproduce(
     debug: Debug = False,
 ) -> None:
     """Re-derive the paper's tables and figures, each number beside the paper's."""
-    out = out / "quick" if quick else out  # so that they never mix with real ones
     if show is not None:
         from piefs.cli.cell import show_cell
 
-        return show_cell(show, out, as_json=as_json)
+        return show_cell(show, out, quick=quick, as_json=as_json)
     if as_json:
         raise InputError("--json goes with --show; the grid itself leaves summary.csv")
     from piefs.cli.reproduce import reproduce_paper
 
     reproduce_paper(
         items or [],
-        out,
+        out / "quick" if quick else out,  # so that they never mix with real ones
         datasets=dataset or [],
         n_seeds=seeds,
         jobs=jobs,

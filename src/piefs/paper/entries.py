@@ -46,9 +46,9 @@ class Entry:
         """The difference in standard errors, of ours and the paper's together.
 
         Where both come from a split of their own into `n_rows` rows, no number of seeds averages
-        that out: an accuracy of p per cent carries a variance of p(100 − p)/n_rows on each side,
-        on the paper's alone where ours are dealt anew for each seed, whose spread has it then.
-        Where the rows are the same, implementations still differ.
+        that out: an accuracy of p per cent carries a variance of p(100 − p)/n_rows on each side.
+        Where ours are dealt anew for each seed, it is averaged with the seeds. Where the rows are
+        the same, implementations still differ.
         """
         if self.ours is None or self.paper is None or not self.comparable:
             return None
@@ -56,13 +56,16 @@ class Entry:
         if std is None:
             return None
         spread = self.ours.std if self.ours.n_seeds > 1 else std  # one seed has none of its own
-        ours = max(spread, ROUNDING) ** 2 / self.ours.n_seeds
+        ours = max(spread, ROUNDING) ** 2
         theirs = max(std, ROUNDING) ** 2 / N_SEEDS
         split = SAME_ROWS**2
         if self.n_rows is not None:
-            drawn_once = (mean,) if self.is_dealt_anew else (mean, self.ours.mean)
-            split = sum(p * (100 - p) for p in drawn_once) / self.n_rows
-        return (self.ours.mean - mean) / sqrt(ours + theirs + split)
+            our_rows, split = (p * (100 - p) / self.n_rows for p in (self.ours.mean, mean))
+            if self.is_dealt_anew:  # the spread of few seeds may have missed it
+                ours = max(ours, our_rows)
+            else:
+                split += our_rows
+        return (self.ours.mean - mean) / sqrt(ours / self.ours.n_seeds + theirs + split)
 
     @property
     def is_far(self) -> bool | None:

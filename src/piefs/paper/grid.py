@@ -51,13 +51,12 @@ def run_grid(
     with open_workers(made, common, n_jobs=n_jobs, dask=dask) as workers:
         for ended in workers.run(_begun(waiting, progress, watch)):
             (cell,) = ended.job
-            del progress.running[cell]
             if ended.error is None:
                 keep(cell, ended.value, results)
-                progress.done.append(cell)
+                progress.end(cell)
             else:
-                progress.failed[cell] = " ".join(str(ended.error).split())
                 _write_log(cell, ended.error, results)
+                progress.end(cell, " ".join(str(ended.error).split()))
             watch(progress)
     return progress
 
@@ -72,7 +71,7 @@ def _absolute(data_dir: str | Path | None, dask: Any) -> str | None:
 def _begun(cells: list[Cell], progress: Progress, watch: Watcher) -> Iterator[tuple[Cell]]:
     """The cells, each counted as running when it is asked for."""
     for cell in cells:
-        progress.running[cell] = progress.clock()
+        progress.begin(cell)
         watch(progress)
         yield (cell,)
 

@@ -54,8 +54,9 @@ FAR = (
     f"{SCATTERED:g} points and the paper's do not; Gram errors by more than a factor of two."
 )
 OPEN = (
-    "± is one standard error of a difference, of the seeds and of the draw of the test rows. A "
-    "claim is open where it would be judged otherwise within that error, or where runs are missing."
+    "± is one standard error of a difference, of the seeds and of the draw of the test rows; where "
+    "it stands, a claim is open if it would be judged otherwise within that error. Claims are open "
+    "too where runs are missing or seeds are few, and where what they presuppose is not the case."
 )
 VERDICTS = {True: "yes", False: "no", None: "open"}
 

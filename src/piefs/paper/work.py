@@ -65,7 +65,7 @@ def make(
     return _train(cell, data, RunFolder(running / str(cell)), quick)
 
 
-@lru_cache(maxsize=1)  # a process of the grid has cell after cell of one data set
+@lru_cache(maxsize=1)  # a process of the grid mostly has cells of one data set in a row
 def _data(name: str, data_dir: str | Path | None, split_seed: int) -> Dataset:
     return load(name, data_dir, split_seed)
 

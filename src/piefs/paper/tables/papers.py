@@ -1,4 +1,4 @@
-"""The paper's own tables, every number beside the paper's."""
+"""The paper's own tables, every number beside the paper's, and one of further baselines."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def main(records: list[Record], split: str) -> Table:
         rows = (*rows[:after], _official(records, columns), *rows[after:])
     note = (
         "Accuracy in per cent, mean ± standard deviation over seeds; our splits are fixed, while "
-        "the paper's baselines vary even where they are deterministic, so the splits of those do. "
+        "the paper's baselines vary even where they are deterministic, so that their rows must. "
         "The paper reports PIEFS and NeuralEF on test rows, the classical baselines of the "
         "low-dimensional sets on validation rows, those of MNIST on all 10,000 test images: each "
         "of its numbers stands with its rows. NeuralEF is our own implementation; the paper ran "

@@ -91,8 +91,7 @@ def test_fresh_splits_stand_beside_the_papers_number_on_the_rows_that_it_reports
 @pytest.mark.parametrize(
     "name",
     [
-        "htru2/piefs-off/supervised/chain/0",
-        "htru2/piefs-diag/supervised/chain/0",
+        "htru2/piefs-diag/supervised/metric-two-layers/0",  # the preset's own, with labels
         "htru2/piefs-off/supervised/metric-three-layers/0",
         "htru2/piefs-off/unsupervised/anisotropy/0",
         "mnist/svm/supervised/paper/0",
@@ -121,12 +120,12 @@ def test_every_other_reading_is_tried_where_it_differs_from_ours():
 
 
 def test_the_other_reading_stands_beside_ours_and_the_paper(tmp_path):
-    for variant, accuracy in (("paper", 0.98), ("chain", 0.97)):
+    for variant, accuracy in (("paper", 0.98), ("metric-three-layers", 0.97)):
         cell = Cell("htru2", "piefs-trotter", "supervised", variant, 0)
         metrics = {"accuracy": {"test": accuracy}, "gram_error_batch": 0.2}
         Records(tmp_path).write(cell, metrics, {})
     (table,) = [t for t in tables(Records(tmp_path)) if t.name == "readings"]
-    (row,) = [row for label, row in table.rows if "literal product" in label]
+    (row,) = [row for label, row in table.rows if "HTRU2, trotter" in label]
     entries = dict(zip(table.columns, row, strict=True))
     assert entries["accuracy, ours"].ours.mean == pytest.approx(98)
     assert entries["accuracy, otherwise"].ours.mean == pytest.approx(97)

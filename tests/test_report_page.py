@@ -15,6 +15,8 @@ from piefs.report import EVIDENCE, write_page
 from piefs.report.html import embedded_json
 from piefs.runs import run
 
+pytestmark = pytest.mark.usefixtures("undrawn")  # the page has its own pictures
+
 HOSTILE = "<script>document.title='owned'</script>"
 COLUMN = "</script><img src=x onerror=\"document.title='owned'\">"
 needs_browser = pytest.mark.skipif(BROWSER is None, reason=WHY_NONE)

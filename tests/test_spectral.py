@@ -19,6 +19,8 @@ from piefs.maps import coordinates_and_gradients, init_map, stack
 from piefs.metrics import Off
 from piefs.objective import Trainable
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SMALL = {"n_components": 3, "steps_per_component": 500, "random_state": 0}
 
 
@@ -191,7 +193,7 @@ def test_a_classifier_by_a_graph_survives_saving_and_a_file_with_gaps(moons, tmp
     (tmp_path / "gaps.csv").write_text("\n".join(["u,v,kind", *lines]) + "\n")
     done = piefs(
         *("fit", tmp_path / "gaps.csv", "--target", "kind", "--schedule", "spectral"),
-        *("-k", "24", "--steps", "300", "--no-report", "--out", tmp_path / "run", "--json"),
+        *("-k", "6", "--steps", "200", "--no-report", "--out", tmp_path / "run", "--json"),
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["config"]["schedule"] == "spectral"

@@ -21,7 +21,6 @@ READINGS: dict[str, dict[str, Any]] = {
     "sgd-momentum": {"optimizer": "sgd", "learning_rate": 1e-2},
     "metric-two-layers": {"metric_hidden": (64, 64)},
     "metric-three-layers": {"metric_hidden": (64, 64, 64)},
-    "chain": {"metric": "chain"},
 }
 """Where the paper's words can be taken otherwise than the preset takes them (NOTATION.md)."""
 

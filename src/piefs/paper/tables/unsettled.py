@@ -118,7 +118,6 @@ READING_TITLES = {
     "sgd-momentum": "SGD with momentum 0.9 at a rate of 0.01, for Adam at 0.001",
     "metric-three-layers": "metric networks of three hidden layers, for two",
     "metric-two-layers": "metric networks of two hidden layers, for three",
-    "chain": "the literal product R_(d−2) … R_0, for an even and an odd sweep",
 }
 
 

@@ -171,7 +171,7 @@ def _readings(n: int) -> list[Cell]:
         for (method, mode), variants in on_htru2.items()
     )
     descent = ("paper", "sgd-momentum")
-    with_labels = _grid(("two-moons", "htru2", "mnist"), PIEFS[:1], n, variants=descent)
+    with_labels = _grid(("two-moons", "htru2"), PIEFS[:1], n, variants=descent)
     without = _grid(PLANE, PIEFS[:1], n, "unsupervised", descent)
     return with_labels + without + [cell for cells in metrics for cell in cells]
 

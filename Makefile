@@ -35,16 +35,16 @@ docs: install
 # Every table, figure and page that is made from records, after new ones have come.
 pages: install
 	$(BIN)/piefs reproduce --report-only
-	$(BIN)/python -m experiments.report
+	$(BIN)/python -m lab.experiments.report
 
 # Peers and the PyTorch reference are heavy, hence an environment of their own.
 # make bench ONLY="steps inference" measures a part; htru2 and mnist are looked for in $$PIEFS_DATA.
 bench: .venv-bench/.installed
-	.venv-bench/bin/python -m benchmarks $(ONLY)
-	.venv-bench/bin/python -m benchmarks.report
-	.venv-bench/bin/python -m benchmarks.rotation_tables
-	.venv-bench/bin/python -m benchmarks.operators_page
-	.venv-bench/bin/python -m benchmarks.scale_page
+	.venv-bench/bin/python -m lab.benchmarks $(ONLY)
+	.venv-bench/bin/python -m lab.benchmarks.report
+	.venv-bench/bin/python -m lab.benchmarks.rotation_tables
+	.venv-bench/bin/python -m lab.benchmarks.operators_page
+	.venv-bench/bin/python -m lab.benchmarks.scale_page
 
 .venv-bench/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-bench
@@ -54,25 +54,25 @@ bench: .venv-bench/.installed
 
 # 10,000 spoiled files for every reader; some minutes. make fuzz ONLY="csv model" does a part.
 fuzz: install
-	$(BIN)/python -m fuzz $(ONLY)
-	$(BIN)/python -m fuzz.page
+	$(BIN)/python -m lab.fuzz $(ONLY)
+	$(BIN)/python -m lab.fuzz.page
 
 # A hundred kills at random moments, about ten minutes.
 soak: install
-	$(BIN)/python -m fuzz.soak
-	$(BIN)/python -m fuzz.page
+	$(BIN)/python -m lab.fuzz.soak
+	$(BIN)/python -m lab.fuzz.page
 
 # Lines and branches that the tests run, those of commands included; half as long again as make test.
 coverage: install
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --cov --cov-report=json:.coverage.json
-	$(BIN)/python -m fuzz.covered .coverage.json
-	$(BIN)/python -m fuzz.page
+	$(BIN)/python -m lab.fuzz.covered .coverage.json
+	$(BIN)/python -m lab.fuzz.page
 
 # Small changes to the maths, one at a time, to see whether a test notices; some hours for all.
 mutants: install
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[mutants]'
-	$(BIN)/python -m mutants $(ONLY)
-	$(BIN)/python -m mutants.score
+	$(BIN)/python -m lab.mutants $(ONLY)
+	$(BIN)/python -m lab.mutants.score
 
 clean:
 	rm -rf .venv .venv-bench build dist runs src/*.egg-info docs/_build docs/gallery

@@ -59,7 +59,7 @@ def setup(app):
 
 def _runnable() -> str:
     """A pattern of the examples whose data are at hand; the others are shown and not run."""
-    from piefs.datasets import load
+    from piefs.data import load
     from piefs.errors import PiefsError
 
     needs = {"plot_pulsars": "htru2", "plot_image_embeddings": "cifar10-embedding"}

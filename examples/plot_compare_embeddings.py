@@ -15,7 +15,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.neighbors import KNeighborsClassifier, NeighborhoodComponentsAnalysis
 
 from piefs import PIEFSTransformer, plot
-from piefs.datasets import load
+from piefs.data import load
 
 digits = load("digits")
 train, test = digits.train, digits.test

@@ -16,7 +16,7 @@ from sklearn.decomposition import PCA
 from sklearn.linear_model import LogisticRegression
 
 from piefs import PIEFSClassifier, plot
-from piefs.datasets import load
+from piefs.data import load
 
 digits = load("digits")
 model = PIEFSClassifier(n_components=16, steps_per_component=600, random_state=0)

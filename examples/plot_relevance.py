@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 
 from piefs import PIEFSClassifier, plot
-from piefs.relevance import column_relevance, gradient_outer_product, inverse_metric
+from piefs.report.relevance import column_relevance, gradient_outer_product, inverse_metric
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((3300, 20))

@@ -12,7 +12,7 @@ classes apart; a linear readout on top of them bends around the moons.
 from matplotlib import pyplot as plt
 
 from piefs import PIEFSClassifier, plot
-from piefs.datasets import load
+from piefs.data import load
 
 moons = load("two-moons")
 model = PIEFSClassifier(n_components=4, preset="fast", random_state=0)

@@ -9,9 +9,9 @@ import warnings
 from typing import NamedTuple
 from unittest import mock
 
-from piefs.cli import main
+from piefs.app import main
 
-COMMAND = [sys.executable, "-c", "from piefs.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from piefs.app import main; main()"]
 
 
 class Done(NamedTuple):

@@ -21,11 +21,11 @@ import jax
 import numpy as np
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
-from piefs.batches import Samples
-from piefs.columns import coordinates_of
-from piefs.config import TrainConfig
-from piefs.presets import PRESETS
-from piefs.train import train
+from piefs.training.batches import Samples
+from piefs.training.columns import coordinates_of
+from piefs.training.config import TrainConfig
+from piefs.training.loop import train
+from piefs.training.presets import PRESETS
 
 GOLDEN = Path(__file__).with_name("golden.json")
 OTHER_PROCESSORS = (

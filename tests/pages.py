@@ -5,8 +5,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from piefs import pretrain
 from piefs.estimators import configurable
+from piefs.training import pretrain
 
 ROOT = Path(__file__).parent.parent
 

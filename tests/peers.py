@@ -15,10 +15,10 @@ def learned(devices, n_steps):
     import numpy as np
 
     from piefs import PIEFSClassifier
-    from piefs.batches import Samples
-    from piefs.config import TrainConfig
-    from piefs.optimizers import Optimizer
-    from piefs.train import train
+    from piefs.training.batches import Samples
+    from piefs.training.config import TrainConfig
+    from piefs.training.loop import train
+    from piefs.training.optimizers import Optimizer
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(603, 4))
@@ -65,8 +65,8 @@ def main():
 
     import numpy as np
 
-    from piefs import processes
-    from piefs.devices import devices_of
+    from piefs.training import processes
+    from piefs.training.sharding import devices_of
 
     if int(n_processes) > 1:
         processes.join(address, int(n_processes), int(process))

@@ -15,7 +15,8 @@ from matplotlib import pyplot as plt
 import piefs as library
 from commands import piefs
 from pages import ROOT, blocks, commands, run_python, train_briefly
-from piefs import datasets, errors, operators, plot, relevance
+from piefs import data, errors, operators, plot
+from piefs.report import relevance
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -86,7 +87,7 @@ def test_commands_of_a_page_run(page, here):
 def test_example_runs(example, here):
     if dataset := BIG_EXAMPLES.get(example.stem):
         try:
-            datasets.load(dataset)
+            data.load(dataset)
         except errors.DataNotFoundError as missing:
             pytest.skip(f"needs data that are not here: {missing}")
     runpy.run_path(str(example))
@@ -108,7 +109,7 @@ def site(tmp_path_factory):
 
 def public_names():
     yield from (f"piefs.{name}" for name in library.__all__)
-    for module in (datasets, operators):
+    for module in (data, operators):
         yield from (f"{module.__name__}.{name}" for name in module.__all__)
     for module in (plot, relevance, errors):
         for name, value in vars(module).items():
@@ -122,7 +123,12 @@ def test_every_public_name_is_documented(site):
     documented = {
         name.split(".")[-1] for name in re.findall(r'id="(?:module-)?(piefs[\w.]*)"', page)
     }
-    inner = {"FactoredField", "Metric", "Model", "coordinates_and_gradients"}  # of piefs.relevance
+    inner = {
+        "FactoredField",
+        "Metric",
+        "Model",
+        "coordinates_and_gradients",
+    }
     names = {name.split(".")[-1] for name in public_names()} - inner
     assert {name for name in names - documented if not name.isupper()} == set()
 

@@ -5,12 +5,12 @@ import shlex
 from pathlib import Path
 
 import pytest
-from experiments.report import insets, load_records, page
 
 from commands import piefs
+from lab.experiments.report import insets, load_records, page
 from pages import train_briefly
-from piefs.paper.records import Records
-from piefs.paper.report import contents, readme
+from reproduction.records import Records
+from reproduction.report import contents, readme
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from piefs import PIEFSClassifier, plot
-from piefs.datasets import load
+from piefs.data import load
 
 images = load("cifar10-embedding")
 x, y = images.train.x[:10_000], images.train.y[:10_000]

@@ -16,8 +16,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from piefs import PIEFSClassifier, plot
-from piefs.datasets import load
-from piefs.relevance import column_relevance, gradient_outer_product
+from piefs.data import load
+from piefs.report.relevance import column_relevance, gradient_outer_product
 
 stars = load("htru2")
 model = PIEFSClassifier(n_components=8, steps_per_component=1000, random_state=0)

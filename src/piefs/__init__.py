@@ -1,7 +1,7 @@
 """Physics-informed eigenfunction features with learnable scaling (PIEFS).
 
 >>> import piefs
->>> moons = piefs.datasets.load("two-moons")
+>>> moons = piefs.data.load("two-moons")
 >>> model = piefs.PIEFSClassifier(n_components=2, steps_per_component=100, random_state=0)
 >>> phi = model.fit(moons.train.x, moons.train.y).transform(moons.test.x)
 >>> phi.shape
@@ -14,18 +14,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from piefs import callbacks, datasets, operators, plot
-    from piefs.compilation import keep_compiled
+    from piefs import callbacks, data, operators, plot
+    from piefs.app.tuning import tune
+    from piefs.core.metric import Metric
+    from piefs.core.rotations import Rotation
+    from piefs.core.weighting import LossWeights
+    from piefs.data.opening import open_rows
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
-    from piefs.io.checkpoints import Checkpoint
-    from piefs.io.rows import open_rows
-    from piefs.memory import keep_memory
-    from piefs.metrics import Metric
     from piefs.operators import EigenProblem, EigenSolver
-    from piefs.rotations import Rotation
-    from piefs.state import TrainState
-    from piefs.tuning import tune
-    from piefs.weighting import LossWeights
+    from piefs.training.checkpoint import Checkpoint
+    from piefs.training.compilation import keep_compiled
+    from piefs.training.memory import keep_memory
+    from piefs.training.state import TrainState
 
 __all__ = [
     "Checkpoint",
@@ -39,7 +39,7 @@ __all__ = [
     "Rotation",
     "TrainState",
     "callbacks",
-    "datasets",
+    "data",
     "keep_compiled",
     "keep_memory",
     "load",
@@ -50,21 +50,21 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Checkpoint": "io.checkpoints",
+    "Checkpoint": "training.checkpoint",
     "EigenProblem": "operators",
     "EigenSolver": "operators",
-    "LossWeights": "weighting",
-    "Metric": "metrics",
+    "LossWeights": "core.weighting",
+    "Metric": "core.metric",
     "PIEFSClassifier": "estimators",
     "PIEFSRegressor": "estimators",
     "PIEFSTransformer": "estimators",
-    "Rotation": "rotations",
-    "TrainState": "state",
-    "keep_compiled": "compilation",
-    "keep_memory": "memory",
+    "Rotation": "core.rotations",
+    "TrainState": "training.state",
+    "keep_compiled": "training.compilation",
+    "keep_memory": "training.memory",
     "load": "estimators",
-    "open_rows": "io.rows",
-    "tune": "tuning",
+    "open_rows": "data.opening",
+    "tune": "app.tuning",
 }
 
 

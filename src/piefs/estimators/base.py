@@ -10,12 +10,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from piefs.batches import Samples
-from piefs.callbacks.progress import ProgressPrinter
-from piefs.callbacks.stages import Stage, announce, dismiss, telling
-from piefs.columns import coordinates_of, dirichlet_matrix, weighted_gram
-from piefs.devices import devices_of
-from piefs.diagnosis import Evidence, findings
+from piefs.core.model import Model
+from piefs.data.rows import Rows, is_lazy, quick, taken
 from piefs.errors import TrainingWarning
 from piefs.estimators.beginnings import as_trained, distilled_maps, graph_samples
 from piefs.estimators.budget import choose_budget
@@ -25,7 +21,6 @@ from piefs.estimators.coordinates import Coordinates
 from piefs.estimators.deciding import decide
 from piefs.estimators.finishing import finished_model
 from piefs.estimators.measures import leading_variance, loss_by_chance
-from piefs.estimators.readouts import check_readable, solved_readout
 from piefs.estimators.rows import (
     as_precise_as,
     check_reach,
@@ -36,19 +31,19 @@ from piefs.estimators.rows import (
     set_aside,
 )
 from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
-from piefs.estimators.settings import (
-    decays_for,
-    described,
-    n_rows_to_learn_from,
-    train_config,
-)
-from piefs.history import Validation
-from piefs.io.checkpoints import Checkpoint
-from piefs.model import Model
-from piefs.objective import ReadoutLoss
-from piefs.sources import Rows, is_lazy, quick, taken
-from piefs.state import TrainState, WarmStart, initial_state, rate_in_force
-from piefs.train import Callback, train
+from piefs.estimators.settings import decays_for, described, n_rows_to_learn_from, train_config
+from piefs.training.batches import Samples
+from piefs.training.callbacks.progress import ProgressPrinter
+from piefs.training.callbacks.stages import Stage, announce, dismiss, telling
+from piefs.training.checkpoint import Checkpoint
+from piefs.training.columns import coordinates_of, dirichlet_matrix, weighted_gram
+from piefs.training.diagnosis import Evidence, findings
+from piefs.training.history import Validation
+from piefs.training.loop import Callback, train
+from piefs.training.objective import ReadoutLoss
+from piefs.training.readout import check_readable, solved_readout
+from piefs.training.sharding import devices_of
+from piefs.training.state import TrainState, WarmStart, initial_state, rate_in_force
 
 MOST_HELD_OUT = 20_000  # of rows in a file
 ROWS_TO_JUDGE = 10_000  # so many tell whether a map varies

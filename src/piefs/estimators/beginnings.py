@@ -5,16 +5,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from piefs import pretrain
-from piefs.batches import Samples
-from piefs.callbacks.stages import Telling
+from piefs.core.losses import Readout
+from piefs.core.maps import ScalarMap, unstack
+from piefs.core.model import Model
 from piefs.errors import InputError
 from piefs.estimators.measures import probe_cross_entropy
-from piefs.graphs import eigenmaps
-from piefs.losses import Readout
-from piefs.maps import ScalarMap, unstack
-from piefs.model import Model
-from piefs.state import WarmStart
+from piefs.training import pretrain
+from piefs.training.batches import Samples
+from piefs.training.callbacks.stages import Telling
+from piefs.training.graphs import eigenmaps
+from piefs.training.state import WarmStart
 
 GRAPH = "neighbourhood graph"
 

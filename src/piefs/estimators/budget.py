@@ -13,14 +13,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from piefs.batches import Samples
-from piefs.callbacks.stages import Stage, announce
-from piefs.config import TrainConfig
 from piefs.estimators.rows import set_aside
-from piefs.history import Validation
-from piefs.objective import ReadoutLoss
-from piefs.state import WarmStart
-from piefs.train import Callback, train
+from piefs.training.batches import Samples
+from piefs.training.callbacks.stages import Stage, announce
+from piefs.training.config import TrainConfig
+from piefs.training.history import Validation
+from piefs.training.loop import Callback, train
+from piefs.training.objective import ReadoutLoss
+from piefs.training.state import WarmStart
 
 FEWEST_STEPS = 100
 CLEARLY_WORSE = 1.25  # times the lowest loss: such a decay is tried on no further cut

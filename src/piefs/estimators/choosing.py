@@ -15,18 +15,18 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.batches import Samples
-from piefs.callbacks.stages import Stage, announce
-from piefs.columns import coordinates_of
-from piefs.config import TrainConfig
+from piefs.core.losses import Readout
 from piefs.estimators.budget import hold_out
 from piefs.estimators.measures import loss_by_chance
-from piefs.history import Validation
-from piefs.joint import within_prefixes
-from piefs.losses import Readout
-from piefs.objective import ReadoutLoss
-from piefs.state import TrainState
-from piefs.train import Callback, train
+from piefs.training.batches import Samples
+from piefs.training.callbacks.stages import Stage, announce
+from piefs.training.columns import coordinates_of
+from piefs.training.config import TrainConfig
+from piefs.training.history import Validation
+from piefs.training.joint import within_prefixes
+from piefs.training.loop import Callback, train
+from piefs.training.objective import ReadoutLoss
+from piefs.training.state import TrainState
 
 MOST_MAPS, ROWS_A_MAP = 32, 10
 """The most maps to try: no more than one for every ten rows."""

@@ -11,14 +11,14 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from piefs.core.losses import cross_entropy
+from piefs.data.codes import coded
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
 from piefs.estimators.lazily import lazily
 from piefs.estimators.scikit import with_callbacks
-from piefs.io.codes import coded
-from piefs.losses import cross_entropy
 
 
 @lazily("predict", "predict_proba", "predict_log_proba", "decision_function")

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from piefs.core.metric import MetricFactory
+from piefs.core.weighting import Weighting
 from piefs.estimators.settings import resolve_settings
 from piefs.estimators.states import from_plain, to_plain
-from piefs.metrics import MetricFactory
-from piefs.presets import PAPER
-from piefs.train import Callback
-from piefs.weighting import Weighting
+from piefs.training.loop import Callback
+from piefs.training.presets import PAPER
 
 
 class Configurable(BaseEstimator):

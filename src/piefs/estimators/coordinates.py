@@ -16,15 +16,15 @@ from jax import Array
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from piefs.columns import by_blocks, coordinates_of
-from piefs.config import TrainConfig
+from piefs.core.ritz import Ritz, ritz
+from piefs.data.rows import Rows, ScaledRows, is_lazy
 from piefs.errors import InputError
 from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.lazily import lazily
 from piefs.estimators.measures import gram_errors_of
-from piefs.ritz import Ritz, ritz
-from piefs.sources import Rows, ScaledRows, is_lazy
+from piefs.training.columns import by_blocks, coordinates_of
+from piefs.training.config import TrainConfig
 
 OUTPUT_ROWS, OUTPUT_ELEMENTS = 2**16, 2**24  # that predictions are made for at a time, at most
 
@@ -139,7 +139,7 @@ class Coordinates(TransformerMixin):
         predictions, `.py` a Python module that needs numpy alone (docs/exports.md).
         """
         from piefs.estimators.exporting import plain_model
-        from piefs.exports import export
+        from piefs.estimators.exports import export
 
         export(plain_model(cast(Any, self)), Path(path))
 

@@ -17,9 +17,9 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 
+from piefs.data.rows import is_lazy, taken
 from piefs.errors import InputError
-from piefs.jobs import Workers, open_workers
-from piefs.sources import is_lazy, taken
+from piefs.training.jobs import Workers, open_workers
 
 N_FOLDS = 5
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from piefs.data.rows import Rows, is_lazy
 from piefs.estimators.budget import worth_choosing
-from piefs.sources import Rows, is_lazy
 
 FEW_FEATURES = 64
 ROWS_TO_SPARE = 10_000  # with so many rows, some can be set aside to stop on

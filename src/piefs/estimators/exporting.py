@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from piefs.data.encoder import TableEncoder
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
+from piefs.estimators.exports import PlainModel
+from piefs.estimators.exports.plain import plain_labels
 from piefs.estimators.regressor import PIEFSRegressor
-from piefs.exports import PlainModel
-from piefs.exports.plain import plain_labels
-from piefs.io.encoding import TableEncoder
 
 
 def plain_model(

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from piefs.config import TrainConfig
-from piefs.diagnosis import Finding
+from piefs.core.weighting import WEIGHTINGS
+from piefs.data.documents import DAMAGE, described
+from piefs.data.models import ModelFileError, flatten, read_model, unflatten, write_model
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
@@ -21,10 +22,9 @@ from piefs.estimators.regressor import PIEFSRegressor
 from piefs.estimators.settings import BELONGS_TO, METRIC_OPTIONS, check, train_config
 from piefs.estimators.states import model_shapes
 from piefs.estimators.transformer import PIEFSTransformer
-from piefs.io.documents import DAMAGE, described
-from piefs.io.models import ModelFileError, flatten, read_model, unflatten, write_model
-from piefs.presets import PAPER
-from piefs.weighting import WEIGHTINGS
+from piefs.training.config import TrainConfig
+from piefs.training.diagnosis import Finding
+from piefs.training.presets import PAPER
 
 ESTIMATORS: dict[str, type[BasePIEFS]] = {
     "PIEFSClassifier": PIEFSClassifier,

@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from piefs.batches import Samples
-from piefs.columns import gram_of
-from piefs.losses import Readout
-from piefs.maps import n_maps
-from piefs.model import Model
-from piefs.ritz import whitening
-from piefs.state import TrainState
+from piefs.core.losses import Readout
+from piefs.core.maps import n_maps
+from piefs.core.model import Model
+from piefs.core.ritz import whitening
+from piefs.training.batches import Samples
+from piefs.training.columns import gram_of
+from piefs.training.state import TrainState
 
 
 def finished_model(

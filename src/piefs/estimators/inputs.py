@@ -14,8 +14,8 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from piefs.data.rows import Rows, is_lazy
 from piefs.errors import InputError
-from piefs.sources import Rows, is_lazy
 
 ADVICE = (
     "Encode them beforehand, for example with "

@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
-from piefs.batches import Samples
+from piefs.core.losses import gram, gram_error, unbiased_gram_error
 from piefs.errors import InputError
-from piefs.losses import gram, gram_error, unbiased_gram_error
+from piefs.training.batches import Samples
 
 LABEL_ROWS = 2**20  # of which weights in double precision are in memory at a time
 

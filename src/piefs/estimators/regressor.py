@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array
 
+from piefs.core.losses import squared_error
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
@@ -15,7 +16,6 @@ from piefs.estimators.keywords import PARAMETERS, extends_keywords
 from piefs.estimators.lazily import lazily
 from piefs.estimators.rows import checked_weight
 from piefs.estimators.scikit import with_callbacks
-from piefs.losses import squared_error
 
 
 @lazily("predict")

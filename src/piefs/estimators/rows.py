@@ -10,10 +10,10 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from piefs.batches import Samples
-from piefs.devices import ONE, Devices
+from piefs.data.rows import Rows, is_lazy
 from piefs.errors import InputError
-from piefs.sources import Rows, is_lazy
+from piefs.training.batches import Samples
+from piefs.training.sharding import ONE, Devices
 
 SCALING_ROWS, SCALING_ELEMENTS = 2**16, 2**23  # that are in memory at a time, at most
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from piefs.callbacks.stages import NewRows, Stage
-from piefs.model import Model
-from piefs.state import TrainState
+from piefs.core.model import Model
+from piefs.training.callbacks.stages import NewRows, Stage
+from piefs.training.state import TrainState
 
 if TYPE_CHECKING:
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from piefs.config import SCHEDULES, TrainConfig
+from piefs.core.metric import CONSTRAINTS, METRICS, SCOPES, check_options
+from piefs.core.networks import ACTIVATIONS
+from piefs.core.weighting import WEIGHTINGS, Static, make_weighting
 from piefs.errors import InputError
-from piefs.metrics import CONSTRAINTS, METRICS, SCOPES, check_options
-from piefs.networks import ACTIVATIONS
-from piefs.optimizers import DIRECTIONS, Optimizer
-from piefs.presets import resolve
-from piefs.weighting import WEIGHTINGS, Static, make_weighting
+from piefs.training.config import SCHEDULES, TrainConfig
+from piefs.training.optimizers import DIRECTIONS, Optimizer
+from piefs.training.presets import resolve
 
 CHOICES: dict[str, tuple] = {
     "schedule": SCHEDULES,

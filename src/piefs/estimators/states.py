@@ -13,15 +13,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from piefs.config import TrainConfig
-from piefs.diagnosis import Finding
-from piefs.io.models import flatten, unflatten
-from piefs.losses import init_readout
-from piefs.maps import init_map, stack
-from piefs.model import Model
-from piefs.optimizers import Optimizer
-from piefs.state import fresh_metric
-from piefs.weighting import Dampened, Static
+from piefs.core.losses import init_readout
+from piefs.core.maps import init_map, stack
+from piefs.core.model import Model
+from piefs.core.weighting import Dampened, Static
+from piefs.data.models import flatten, unflatten
+from piefs.training.config import TrainConfig
+from piefs.training.diagnosis import Finding
+from piefs.training.optimizers import Optimizer
+from piefs.training.state import fresh_metric
 
 NAMED_WEIGHTINGS = {"Dampened": Dampened, "Static": Static}
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
+from piefs.core.losses import cross_entropy
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import ValidationScore, encode_labels
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS, extends_keywords
 from piefs.estimators.scikit import with_callbacks
-from piefs.losses import cross_entropy
 
 
 @extends_keywords

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from piefs.core.gradients import DenseField, GradientField
+from piefs.core.metric import Metric, Off
 from piefs.errors import InputError
-from piefs.gradients import DenseField, GradientField
-from piefs.metrics import Metric, Off
 
 
 class Constant(Metric):

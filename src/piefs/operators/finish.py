@@ -12,7 +12,7 @@ import numpy as np
 import scipy.linalg
 from jax import Array
 
-from piefs.maps import ScalarMap
+from piefs.core.maps import ScalarMap
 from piefs.operators.domains import Points
 from piefs.operators.problems import EigenProblem
 from piefs.operators.trial import forms, n_units, units, with_gradients

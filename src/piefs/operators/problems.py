@@ -18,8 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from piefs.core.metric import Metric
 from piefs.errors import InputError
-from piefs.metrics import Metric
 from piefs.operators.coefficients import as_metric, transformed
 from piefs.operators.domains import Domain, Function, Points
 from piefs.operators.shapes import PointCloud

@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.maps import ScalarMap
-from piefs.metrics import Metric, Off
+from piefs.core.maps import ScalarMap
+from piefs.core.metric import Metric, Off
 from piefs.operators.coefficients import Constant, tensor
 from piefs.operators.domains import Points
 from piefs.operators.finish import blocks

@@ -12,11 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
+from piefs.core.maps import ScalarMap
+from piefs.core.networks import ACTIVATIONS, MLP
+from piefs.data.documents import reading
+from piefs.data.models import DOCUMENT, ModelFileError, flatten, read_model, unflatten, write_model
 from piefs.errors import InputError
-from piefs.io.documents import reading
-from piefs.io.models import DOCUMENT, ModelFileError, flatten, read_model, unflatten, write_model
-from piefs.maps import ScalarMap
-from piefs.networks import ACTIVATIONS, MLP
 from piefs.operators.domains import equally_weighted
 from piefs.operators.finish import blocks
 from piefs.operators.problems import EigenProblem

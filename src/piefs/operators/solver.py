@@ -13,11 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.arrays import split_key
-from piefs.compilation import drop_compiled_if_many
+from piefs.core.arrays import split_key
+from piefs.core.maps import ScalarMap, init_map, stack
+from piefs.core.networks import ACTIVATIONS
 from piefs.errors import InputError
-from piefs.maps import ScalarMap, init_map, stack
-from piefs.networks import ACTIVATIONS
 from piefs.operators import finish
 from piefs.operators.domains import Points
 from piefs.operators.problems import EigenProblem
@@ -26,6 +25,7 @@ from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
 from piefs.operators.training import Budget, joint, sequential
 from piefs.operators.trial import n_units
+from piefs.training.compilation import drop_compiled_if_many
 
 TRAINING = {"joint": joint, "sequential": sequential}
 POINTS = ("auto", "quadrature", "sobol", "random")

@@ -16,13 +16,13 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.losses import active_identity
-from piefs.maps import ScalarMap, n_maps, stack, unstack
+from piefs.core.losses import active_identity
+from piefs.core.maps import ScalarMap, n_maps, stack, unstack
+from piefs.core.ritz import whitening
 from piefs.operators.domains import Points
 from piefs.operators.problems import EigenProblem
 from piefs.operators.trial import forms, outputs
-from piefs.optimizers import Optimizer
-from piefs.ritz import whitening
+from piefs.training.optimizers import Optimizer
 
 JITTER = 1e-11
 """Added to the normalised Gram matrix, lest two maps that coincide stop the training."""

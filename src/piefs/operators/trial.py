@@ -13,8 +13,8 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from piefs.maps import ScalarMap, coordinates_and_gradients
-from piefs.networks import ACTIVATIONS, MLP
+from piefs.core.maps import ScalarMap, coordinates_and_gradients
+from piefs.core.networks import ACTIVATIONS, MLP
 from piefs.operators.coefficients import transformed
 from piefs.operators.problems import EigenProblem
 

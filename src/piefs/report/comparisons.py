@@ -8,16 +8,16 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
-from sklearn.linear_model import RidgeCV
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from piefs.baselines import make_baseline
-from piefs.datasets import Dataset
-from piefs.scores import scores_by_split
+from piefs.data import Dataset
+from piefs.report.scores import scores_by_split
 
 CELLS = 4_000_000  # rows × columns, at most, that a baseline is fitted on: some seconds
 MAX_ITERATIONS = 100
@@ -46,24 +46,24 @@ def _baselines(data: Dataset, task: str, k: int) -> dict[str, Callable[[], Any]]
         }
     found = {
         "majority class": lambda: DummyClassifier(strategy="prior"),
-        "logistic regression": lambda: _linear("logistic-regression", k),
+        "logistic regression": lambda: make_pipeline(StandardScaler(), _linear()),
     }
     if task == "unsupervised":
-        return found | {f"logistic regression on {k} principal components": lambda: _pca(k)}
+        k = min(k, *data.train.x.shape)
+        return found | {
+            f"logistic regression on {k} principal components": lambda: make_pipeline(
+                StandardScaler(), PCA(k, random_state=0), _linear()
+            )
+        }
     if len(data.class_names) <= MANY_CLASSES:
-        found["random forest"] = lambda: make_baseline("random-forest", seed=0).set_params(
-            n_estimators=100
+        found["random forest"] = lambda: RandomForestClassifier(
+            100, min_samples_leaf=1, n_jobs=1, random_state=0
         )
     return found
 
 
-def _linear(name: str, k: int) -> Any:
-    made = make_baseline(name, seed=0, n_components=k)
-    return made.set_params(classifier__max_iter=MAX_ITERATIONS)
-
-
-def _pca(k: int) -> Any:
-    return _linear("pca-lr", k)
+def _linear() -> LogisticRegression:
+    return LogisticRegression(max_iter=MAX_ITERATIONS)
 
 
 def _compared(

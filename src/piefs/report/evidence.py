@@ -13,15 +13,15 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from piefs.datasets import Dataset, Split
+from piefs.data import Dataset, Split
+from piefs.data.documents import read_json
+from piefs.data.encoder import TableEncoder
 from piefs.errors import InputError
-from piefs.io.documents import read_json
-from piefs.io.encoding import TableEncoder
 from piefs.report.comparisons import compare
 from piefs.report.measures import by_maps_kept, data_facts, dependence, relevance_of
 from piefs.report.packing import pack
 from piefs.report.rows import Judged, judge, shown_rows
-from piefs.scores import class_probabilities, confidence_bins
+from piefs.report.scores import class_probabilities, confidence_bins
 
 FORMAT = 1
 MAX_POINTS = 1_500  # of a static scatter

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from piefs.diagnosis import Finding
+from piefs.training.diagnosis import Finding
 
 GAPS = (
     ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from piefs.datasets import Dataset
-from piefs.io.encoding import TableEncoder
-from piefs.relevance import column_relevance, inverse_metric, slopes_by_map
+from piefs.data import Dataset
+from piefs.data.encoder import TableEncoder
+from piefs.report.relevance import column_relevance, inverse_metric, slopes_by_map
 
 PROBE_ROWS, RELEVANCE_ROWS, DEPENDENCE_ROWS = 5_000, 2_000, 300
 N_LEADING, N_INPUTS, N_VALUES = 4, 6, 25

@@ -9,17 +9,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from piefs.data import atomic
+from piefs.data.documents import read_json, reading
+from piefs.data.encoder import TableEncoder
+from piefs.data.table_files import read_table
 from piefs.errors import InputError
 from piefs.estimators.files import load_with_document
-from piefs.io import atomic
-from piefs.io.documents import read_json, reading
-from piefs.io.encoding import TableEncoder
-from piefs.io.files import read_table
-from piefs.plot import CLASS_COLORS
 from piefs.report import pictures
 from piefs.report.evidence import read_evidence
 from piefs.report.findings import findings
 from piefs.report.html import allow_only, document, embedded_json, heading, table
+from piefs.report.plot import CLASS_COLORS
 from piefs.report.summary import summary
 from piefs.report.usage import usage
 

@@ -1,4 +1,4 @@
-"""The pictures of a page, drawn by `piefs.plot`, as SVG whose text follows the page's colours."""
+"""The pictures of a page, drawn by `report.plot`, as SVG whose text follows its colours."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 
-from piefs import plot
+from piefs.report import plot
 from piefs.report.html import figure
 from piefs.report.packing import unpack
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from piefs.datasets import Dataset, Split
-from piefs.io.cells import texts
+from piefs.data import Dataset, Split
+from piefs.data.cells import texts
 from piefs.report.packing import pack
-from piefs.scores import class_probabilities
+from piefs.report.scores import class_probabilities
 
 MAX_ROWS, MAX_COLUMNS, MAX_TEXT = 10_000, 30, 60
 COORDINATES, PIXELS, CELLS = 250_000, 1_200_000, 200_000
@@ -96,7 +96,7 @@ def _hardest(loss: np.ndarray, split: np.ndarray) -> list[int]:
 
 
 def _joined(parts: list[Split]) -> Split:
-    from piefs.io.tables import Table
+    from piefs.data.table import Table
 
     x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in "xy")
     tables = [part.table for part in parts if part.table is not None]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from piefs.diagnosis import Finding
 from piefs.report.html import heading, table
-from piefs.scores import SHOWN
+from piefs.report.scores import SHOWN
+from piefs.training.diagnosis import Finding
 
 SCORES = tuple(shown for shown in SHOWN if shown[0] != "gram_error")
 HIGHER_IS_BETTER = ("accuracy", "f1", "roc_auc", "r2")

@@ -1,0 +1,1 @@
+"""Programs that measure us: experiments, benchmarks, fuzzing, mutants."""

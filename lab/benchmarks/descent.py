@@ -1,0 +1,66 @@
+"""Our own gradient steps, ready to be timed: the peers' environment is not needed for them."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import jax
+import numpy as np
+
+from piefs.core.losses import init_readout
+from piefs.core.maps import init_map
+from piefs.core.metric import init_metric
+from piefs.core.weighting import Dampened
+from piefs.training.batches import Batch
+from piefs.training.objective import Objective, Trainable, descend
+from piefs.training.optimizers import Optimizer
+
+N_FROZEN, N_COMPONENTS, N_CLASSES = 8, 16, 10
+
+
+@dataclass
+class Descent:
+    """A chunk of batches, stepped through by `piefs.training.objective.descend`."""
+
+    d: int
+    batch: int
+    metric: str
+    n_steps: int
+    n_frozen: int = N_FROZEN
+    metric_options: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        key, rng = jax.random.key(0), np.random.default_rng(0)
+        self.params = Trainable(
+            init_map(key, self.d, dtype=np.float32),
+            init_metric(self.metric, key, self.d, dtype=np.float32, **self.metric_options),
+            init_readout(N_CLASSES, N_COMPONENTS, dtype=np.float32),
+        )
+        self.opt_state = Optimizer().init(self.params)
+        n, ones = (self.n_steps, self.batch), np.ones((self.n_steps, self.batch), np.float32)
+        frozen = rng.standard_normal((*n, N_COMPONENTS), dtype=np.float32)
+        frozen[..., self.n_frozen :] = 0
+        chunk = Batch(
+            rng.standard_normal((*n, self.d), dtype=np.float32),
+            frozen,
+            rng.integers(0, N_CLASSES, n).astype(np.int32),
+            ones,
+            ones,
+        )
+        self.chunk = jax.device_put(chunk)
+        self.objective = Objective(Dampened())
+
+    def __call__(self) -> None:
+        """All steps of the chunk."""
+        self.params, self.opt_state, sums, _ = descend(
+            self.params,
+            self.opt_state,
+            self.chunk,
+            k=self.n_frozen,
+            first_step=0,
+            n_steps=self.n_steps,
+            total_steps=3750,
+            learning_rate=1e-3,
+            objective=self.objective,
+            optimizer=Optimizer(),
+        )
+        jax.block_until_ready(sums)

@@ -1,0 +1,109 @@
+"""What the machine is, and how fast it multiplies matrices."""
+
+import os
+import platform
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lab.benchmarks.processes import fresh_python
+from lab.benchmarks.timing import interleaved
+
+PACKAGES = (
+    *("jax", "jaxlib", "numpy", "onnx", "onnxruntime", "optax"),
+    *("piefs", "scikit-learn", "torch", "umap-learn"),
+)
+
+BUSY = 0.1
+"""The share of the cores' time from which on other work spoils a measurement."""
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def description() -> dict[str, Any]:
+    """Processor, cores, memory, Python and the versions of what is measured."""
+    return {
+        "processor": _processor(),
+        "cores": cores(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": {name: found for name in PACKAGES if (found := _version(name))},
+        "busy_before": round(busy_share(), 2),
+    }
+
+
+def busy_share(seconds: float = 1.0) -> float:
+    """The share of all cores' time that is spent on anything while we wait."""
+
+    def ticks() -> tuple[int, int]:
+        fields = [int(f) for f in Path("/proc/stat").read_text().split("\n")[0].split()[1:9]]
+        return sum(fields), fields[3] + fields[4]
+
+    (total, idle), _ = ticks(), time.sleep(seconds)
+    total_after, idle_after = ticks()
+    return 1 - (idle_after - idle) / max(1, total_after - total)
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":")[1].strip()
+    return platform.processor()
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def on_one_core(code: str) -> str:
+    """What a fresh Python prints that may use one core only."""
+    pinned = f"import os; os.sched_setaffinity(0, {{{max(os.sched_getaffinity(0))}}})\n{code}"
+    return fresh_python(pinned)
+
+
+def multiply_rate(shape: tuple[int, int, int]) -> float:
+    """GFLOP/s of float32 products (m, k) @ (k, n), the better of XLA's and NumPy's."""
+    import jax
+    import jax.numpy as jnp
+
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a, b = (rng.random(size, dtype=np.float32) for size in ((m, k), (k, n)))
+    flops = 2 * m * k * n
+    calls = max(1, int(4e9 / flops))
+
+    @jax.jit
+    def chain(a: jax.Array, b: jax.Array) -> jax.Array:
+        # Each product depends on the one before, so that none is left out.
+        return jax.lax.fori_loop(
+            0, calls, lambda _, c: a @ (b + 0 * c[0, 0]), jnp.zeros((m, n), jnp.float32)
+        )
+
+    a_device, b_device = jnp.asarray(a), jnp.asarray(b)
+    median = interleaved(
+        {
+            "xla": lambda: chain(a_device, b_device).block_until_ready(),
+            "numpy": lambda: [a @ b for _ in range(calls)],
+        }
+    )
+    return calls * flops / min(median.values()) / 1e9
+
+
+def multiply_rates(shapes: dict[str, tuple[int, int, int]]) -> dict[str, dict[str, float]]:
+    """GFLOP/s on all cores and on one, for each named shape."""
+    all_cores = {name: round(multiply_rate(shape), 1) for name, shape in shapes.items()}
+    one_core = {
+        name: float(on_one_core(f"from benchmarks.machine import *; print(multiply_rate({shape}))"))
+        for name, shape in shapes.items()
+    }
+    return {"all_cores": all_cores, "one_core": {n: round(r, 1) for n, r in one_core.items()}}

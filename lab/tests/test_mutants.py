@@ -1,0 +1,28 @@
+"""What was tried on the maths is on record, and adds up."""
+
+import json
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from lab.mutants import score  # noqa: E402
+
+
+def test_most_changes_are_noticed():
+    scores = score.scores()
+    assert scores.keys() == {"losses", "maps", "metrics", "rotations", "train", "weighting"}
+    assert all(one.share >= 0.85 for one in scores.values())
+
+
+def test_every_excuse_has_a_reason_and_belongs_to_a_change_that_was_tried():
+    trials = [key for found in score.results().values() for key in found["trials"]]
+    excused = json.loads((score.FOLDER / "equivalent.json").read_text())
+    assert excused.keys() <= set(map(score.without_line, trials))
+    assert all(excused.values())
+
+
+def test_a_change_that_makes_no_difference_counts_neither_way():
+    one = score.Score(changes=9, tried=5, noticed=3, equivalent=1, unnoticed=["piefs.core.maps …"])
+    assert one.share == 0.75

@@ -1,7 +1,0 @@
-"""Small changes to the maths, one at a time: does a test notice?
-
-`python -m mutants` (or `make mutants`) writes `mutants/results`. Changes are those of mutmut's
-operators. Its runner is not used: it chooses a change while a process runs, long after JAX has
-compiled the function without it. Here every change has a process of its own, forked where all
-libraries are imported and `piefs` is not.
-"""

@@ -1,0 +1,174 @@
+"""NeuralEF (Deng, Shi, Zhu 2022): eigenfunctions of a kernel, learned by K scalar networks.
+
+The eigenfunctions of (Tf)(x) = E_x′ k(x, x′) f(x′) solve, one after the other,
+
+    max R_jj − Σ_{i<j} R_ij²/R_ii  subject to  E ψ_j² = 1,   R_ij = E E ψ_i(x) k(x, x′) ψ_j(x′),
+
+with R_jj the eigenvalue at the optimum. All K problems are ascended at once on mini-batches; ψ_i is
+held fixed in the problem of ψ_j, and the constraint holds by normalising outputs over the batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from jax.typing import ArrayLike
+
+from piefs.core.arrays import split_key
+from piefs.core.maps import ScalarMap, coordinates, init_map, stack
+from piefs.training.batches import Samples, chunk_length, chunks, prefetched
+from piefs.training.optimizers import Optimizer
+from reproduction.baselines.kernels import Kernel
+
+AVERAGING = 0.01
+
+_adam = Optimizer()
+
+
+class Eigenfunctions(eqx.Module):
+    """ψ(x) = h((x − center)/scale)/√(mean square of h), with h a stack of K scalar networks.
+
+    `scale` is one number for all inputs: the geometry that the kernel sees is not distorted.
+    """
+
+    center: Array
+    scale: Array
+    maps: ScalarMap
+    mean_square: Array
+
+    def outputs(self, x: Array) -> Array:
+        """h, shape (n, K): the networks' outputs before normalisation."""
+        return coordinates(self.maps, (x - self.center) / self.scale)
+
+    def __call__(self, x: Array) -> Array:
+        """ψ(x), shape (n, K), with the running mean squares: rows do not see each other."""
+        return self.outputs(x) * jax.lax.rsqrt(self.mean_square)
+
+
+class Training(NamedTuple):
+    """What a step changes: the networks, Adam's moments, and running averages, each (K,)."""
+
+    maps: ScalarMap
+    moments: optax.OptState
+    mean_square: Array
+    eigenvalues: Array
+
+
+def normalized(h: Array) -> tuple[Array, Array]:
+    """h/√(mean h²) over the batch (n, K), so that Σ ψ_j² = n; and the mean squares, (K,)."""
+    mean_square = jnp.mean(h**2, axis=0) + jnp.finfo(h.dtype).tiny
+    return h * jax.lax.rsqrt(mean_square), mean_square
+
+
+def objective(psi: Array, kernel: Array) -> Array:
+    """Σ_j (R_jj − Σ_{i<j} R_ij²/R_ii) with R = ψᵀ k ψ/B², each summand a function of ψ_j alone.
+
+    psi: (B, K), kernel: (B, B). Gradients stop at ψ_i, i < j, in the penalty.
+    """
+    image = kernel @ psi / len(psi) ** 2
+    quotients = jnp.sum(psi * image, axis=0)
+    products = jnp.triu(jax.lax.stop_gradient(psi).T @ image, 1)
+    # R_ii is positive but for rounding, whose share of the largest eigenvalue is its floor.
+    precision = jnp.finfo(psi.dtype)
+    floor = precision.eps * jnp.mean(jnp.diagonal(kernel)) + precision.tiny
+    fixed = jnp.maximum(jax.lax.stop_gradient(quotients), floor)
+    return jnp.sum(quotients) - jnp.sum(products**2 / fixed[:, None])
+
+
+def eigenvalue_estimates(psi: Array, kernel: Array) -> Array:
+    """E k(x, x′)ψ_j(x)ψ_j(x′) over pairs of different rows, shape (K,).
+
+    R_jj also pairs each row with itself, which adds about E k(x, x)/B to every eigenvalue.
+    """
+    n = len(psi)
+    pairs = jnp.sum(psi * (kernel @ psi), axis=0) - jnp.diagonal(kernel) @ psi**2
+    return pairs / (n * (n - 1))
+
+
+@partial(jax.jit, donate_argnums=0)
+def ascend(
+    state: Training,
+    kernel: Kernel,
+    center: Array,
+    scale: Array,
+    chunk: Array,
+    *,
+    first_step: ArrayLike,
+    n_steps: ArrayLike,
+    total_steps: ArrayLike,
+    learning_rate: ArrayLike,
+) -> Training:
+    """`n_steps` steps of Adam on the batches of a chunk, (steps, B, d); the rate is a cosine's."""
+
+    def loss(maps: ScalarMap, x: Array, matrix: Array) -> tuple[Array, tuple[Array, Array]]:
+        psi, mean_square = normalized(coordinates(maps, (x - center) / scale))
+        return -objective(psi, matrix), (mean_square, eigenvalue_estimates(psi, matrix))
+
+    def step(i: Array, state: Training) -> Training:
+        matrix = kernel(chunk[i])
+        grads, current = jax.grad(loss, has_aux=True)(state.maps, chunk[i], matrix)
+        t = first_step + i
+        rate = _adam.rate(learning_rate, t, total_steps)
+        maps, moments = _adam.update(state.maps, grads, state.moments, rate)
+        # A plain average at first, an exponential one from step 1/AVERAGING on.
+        share = jnp.maximum(1 / (t + 1), AVERAGING)
+        averages = (a + share * (c - a) for a, c in zip(state[2:], current, strict=True))
+        return Training(maps, moments, *averages)
+
+    return jax.lax.fori_loop(0, n_steps, step, state)
+
+
+def fresh_maps(seed: int, n_maps: int, n_features: int, hidden: Sequence[int]) -> ScalarMap:
+    """A stack of random networks in single precision."""
+    keys = split_key(jax.random.key(seed), n_maps)
+    return stack([init_map(key, n_features, hidden, dtype=jnp.float32) for key in keys])
+
+
+def learn_eigenfunctions(
+    x: np.ndarray,
+    kernel: Kernel,
+    *,
+    n_components: int,
+    hidden: Sequence[int],
+    n_steps: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
+) -> tuple[Eigenfunctions, np.ndarray]:
+    """The leading eigenfunctions of a kernel under the density of the rows x, and eigenvalues."""
+    n, d = x.shape
+    mean = x.mean(axis=0, dtype=np.float64).astype(x.dtype)
+    deviation = np.sqrt(np.mean((x - mean) ** 2, dtype=np.float64)) or 1.0
+    center, scale = jnp.asarray(mean), jnp.asarray(deviation, x.dtype)
+    maps = fresh_maps(seed, n_components, d, hidden)
+    # Two buffers: a donated one may not be given twice.
+    averages = (jnp.zeros(n_components, x.dtype) for _ in range(2))
+    state = Training(maps, _adam.init(maps), *averages)
+    feed = chunks(
+        Samples(x),
+        np.zeros((n, 0), x.dtype),
+        seed=seed,
+        k=0,
+        batch_size=batch_size,
+        first_step=0,
+        n_steps=n_steps,
+        length=chunk_length(batch_size, d, x.itemsize, n_steps),
+    )
+    for chunk, first_step, length in prefetched(feed):
+        state = ascend(
+            *(state, kernel, center, scale, chunk.x),
+            first_step=first_step,
+            n_steps=length,
+            total_steps=n_steps,
+            learning_rate=learning_rate,
+        )
+    learned = Eigenfunctions(center, scale, state.maps, state.mean_square)
+    return learned, np.asarray(state.eigenvalues)

@@ -1,0 +1,51 @@
+"""What the runs change in the preset `paper`: one name a change, as it stands in a cell's name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from piefs.core.weighting import Static
+
+FRESH_SPLIT = "fresh-split"
+"""As the paper has it, but with the rows dealt anew for each seed."""
+
+WEIGHT_FACTORS: dict[str, dict[str, float]] = {
+    "no-orthogonality": {"orth": 0.0},
+    "no-smoothness": {"mde": 0.0},
+    "smoothness-0.1": {"mde": 0.1},
+    "smoothness-0.02": {"mde": 0.02},
+}
+"""By what a variant multiplies weights: dynamic ones with labels, static ones without (App. C)."""
+
+READINGS: dict[str, dict[str, Any]] = {
+    "sgd-momentum": {"optimizer": "sgd", "learning_rate": 1e-2},
+    "metric-two-layers": {"metric_hidden": (64, 64)},
+    "metric-three-layers": {"metric_hidden": (64, 64, 64)},
+}
+"""Where the paper's words can be taken otherwise than the preset takes them (NOTATION.md)."""
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "laplacian-calibrated": {"pretraining": "graph-laplacian", "t_class": "calibrated"},
+    "laplacian-frozen": {"pretraining": "graph-laplacian"},
+    "anisotropy": {"anisotropy": 0.1},
+    "no-gate": {"weighting": Static()},
+    "at-once": {"schedule": "joint", "orthogonality": 1.0},
+    "weighting-rational": {"weighting": "rational"},
+    "weighting-polynomial": {"weighting": "polynomial"},
+    "weighting-normalized": {"normalize_weights": True},
+    "t-orth-0.01": {"t_orth": 0.01},
+    "t-orth-1": {"t_orth": 1.0},
+    "t-class-0.1": {"t_class": 0.1},
+    "t-class-2": {"t_class": 2.0},
+    **{f"batch-{size}": {"batch_size": size} for size in (256, 512, 1024, 4096)},
+    # 60,000 steps in all, as with 16 maps
+    **{f"maps-{k}": {"n_components": k, "steps_per_component": 60_000 // k} for k in (3, 4, 8)},
+    **{name: {} for name in WEIGHT_FACTORS},
+    FRESH_SPLIT: {},
+    **READINGS,
+}
+"""What a variant changes in the preset `paper`, factors of weights apart."""
+
+QUICK: dict[str, Any] = {"n_components": 3, "steps_per_component": 30, "batch_size": 256}
+"""Budgets that go the whole way in minutes and prove nothing but that it works."""

@@ -1,0 +1,1 @@
+"""The maths of the paper: arrays in, arrays out."""

@@ -1,0 +1,155 @@
+"""Fully connected networks: the one building block of the maps φ_k, of Λ(x) and of U(x).
+
+A network is a plain pytree of weight matrices. Its forward pass is written out here, together with
+the pass that also returns the activation derivatives, from which `maps` assembles input gradients
+as ordinary matrix products.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from piefs.core.arrays import signed_uniform, split_key
+from piefs.core.gradients import Parts, deal
+
+
+class Activation(NamedTuple):
+    """A scalar nonlinearity σ and its derivative σ′, both applied entrywise.
+
+    `is_flat` says that σ″ = 0 wherever it exists, as for a ReLU.
+    """
+
+    value: Callable[[Array], Array]
+    derivative: Callable[[Array], Array]
+    is_flat: bool = False
+
+
+def _gelu_derivative(z: Array) -> Array:
+    return jax.scipy.stats.norm.cdf(z) + z * jax.scipy.stats.norm.pdf(z)
+
+
+def _silu_derivative(z: Array) -> Array:
+    gate = jax.nn.sigmoid(z)
+    return gate * (1 + z * (1 - gate))
+
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": Activation(jax.nn.relu, lambda z: (z > 0).astype(z.dtype), is_flat=True),
+    "tanh": Activation(jnp.tanh, lambda z: 1 - jnp.tanh(z) ** 2),
+    "softplus": Activation(jax.nn.softplus, jax.nn.sigmoid),
+    "gelu": Activation(lambda z: jax.nn.gelu(z, approximate=False), _gelu_derivative),
+    "silu": Activation(jax.nn.silu, _silu_derivative),
+    "sin": Activation(jnp.sin, jnp.cos),
+}
+
+
+MANY_ROWS = 512  # from here on a flipped product pays
+
+
+def weight_gradient(x: Array, g: Array) -> Array:
+    """xᵀg, the gradient of a loss in W where z = xW and g is its gradient in z.
+
+    XLA's fast kernels want the left factor's rows contiguous. For a wide x and a narrow g it is
+    cheaper to form gᵀx and to turn the result over; the barrier keeps XLA from undoing that.
+    """
+    if x.shape[0] < MANY_ROWS or x.shape[1] <= g.shape[1]:
+        return x.T @ g
+    return jax.lax.optimization_barrier(g.T @ x).T
+
+
+@jax.custom_vjp
+def product(x: Array, w: Array) -> Array:
+    """xW, whose derivative in W is `weight_gradient`."""
+    return x @ w
+
+
+product.defvjp(
+    lambda x, w: (x @ w, (x, w)), lambda saved, g: (g @ saved[1].T, weight_gradient(saved[0], g))
+)
+
+
+class MLP(eqx.Module):
+    """x ↦ σ(…σ(xW₁ + b₁)…)W_L + b_L, with `weights[l]` of shape (fan_in, fan_out)."""
+
+    weights: tuple[Array, ...]
+    biases: tuple[Array, ...]
+    activation: str = eqx.field(static=True)
+
+    def __call__(self, x: Array) -> Array:
+        """Outputs, shape (n, out), for inputs of shape (n, in)."""
+        return self._hidden(x, jnp.matmul) @ self.weights[-1] + self.biases[-1]
+
+    def dealt(self, x: Array, stride: int) -> Parts:
+        """The outputs dealt out into `stride` arrays (see `gradients`), one product for each."""
+        return self.in_parts(x, partial(deal, stride=stride))
+
+    def in_parts(self, x: Array, split: Callable[[Array], Parts]) -> Parts:
+        """The outputs as `split` splits them along their axis, one product for each part.
+
+        Made for training: differentiable backwards only.
+        """
+        x = self._hidden(x, product)
+        columns = zip(split(self.weights[-1]), split(self.biases[-1]), strict=True)
+        return tuple(x @ w + b for w, b in columns)
+
+    def _hidden(self, x: Array, multiply: Callable[[Array, Array], Array]) -> Array:
+        """The values of the last hidden layer."""
+        sigma = ACTIVATIONS[self.activation].value
+        for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = sigma(multiply(x, w) + b)
+        return x
+
+    def with_centred_outputs(self) -> MLP:
+        """The network whose outputs are these less their mean over the outputs, at every x."""
+        *weights, w_out = self.weights
+        *biases, b_out = self.biases
+        w_out, b_out = w_out - jnp.mean(w_out, axis=1, keepdims=True), b_out - jnp.mean(b_out)
+        return MLP((*weights, w_out), (*biases, b_out), self.activation)
+
+    def with_slopes(self, x: Array) -> tuple[Array, list[Array], list[Array]]:
+        """Outputs and, for each hidden layer l, its values and slopes D_l = σ′, (n, width)."""
+        sigma, sigma_prime, _ = ACTIVATIONS[self.activation]
+        *hidden, (w_out, b_out) = zip(self.weights, self.biases, strict=True)
+        values, slopes = [], []
+        for w, b in hidden:
+            z = x @ w + b
+            x = sigma(z)
+            values.append(x)
+            slopes.append(sigma_prime(z))
+        return x @ w_out + b_out, values, slopes
+
+
+def init_mlp(
+    key: Array,
+    sizes: Sequence[int],
+    activation: str = "relu",
+    dtype: Any = None,
+    *,
+    output_scale: float = 1.0,
+) -> MLP:
+    """A random network with layer widths `sizes` = (in, hidden…, out).
+
+    Weights are uniform with variance g²/fan_in, g² = 2 behind a ReLU (He) and 1 elsewhere; biases
+    are uniform on ±1/√fan_in, since with zero biases every ReLU kink would pass through the origin,
+    which hurts in low dimensions. `output_scale` multiplies the last layer: at 0 the network starts
+    as the constant 0.
+    """
+    dtype = dtype or float
+    keys = split_key(key, 2 * (len(sizes) - 1))
+    weights, biases = [], []
+    for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
+        is_output = layer == len(sizes) - 2
+        variance = 2.0 if activation == "relu" and not is_output else 1.0
+        scale = output_scale if is_output else 1.0
+        w_bound, b_bound = scale * (3 * variance / fan_in) ** 0.5, scale * fan_in**-0.5
+        weights.append(signed_uniform(keys[2 * layer], (fan_in, fan_out), dtype, w_bound))
+        biases.append(signed_uniform(keys[2 * layer + 1], (fan_out,), dtype, b_bound))
+    return MLP(tuple(weights), tuple(biases), activation)

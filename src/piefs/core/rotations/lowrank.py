@@ -1,0 +1,201 @@
+"""Rotations that move only a few directions: reflections, Cayley transforms and exponentials.
+
+Their parameters are vectors. A family whose parameters are all zero must be the identity, and must
+not be stuck there: S = pqᵀ − qpᵀ has no slope at p = q = 0. So each vector q starts at a
+fixed unit vector c (a cosine of its own frequency, hence orthogonal to the others) and p at zero.
+Parameters are scaled by d^−½, so that a network's outputs of size one are vectors of length one.
+"""
+
+from itertools import pairwise
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+
+from piefs.core.gradients import Parts
+from piefs.core.rotations.protocol import split_at
+
+
+def anchors(d: int, n: int) -> np.ndarray:
+    """Unit vectors c_1 … c_n in ℝᵈ, c_j(i) ∝ cos(πj(i + ½)/d): orthonormal, repeated from n = d."""
+    i, j = np.arange(d), 1 + np.arange(n)[:, None] % (d - 1)
+    waves = np.cos(np.pi * j * (i + 0.5) / d)
+    return waves / np.linalg.norm(waves, axis=1, keepdims=True)
+
+
+class _Vectors(eqx.Module):
+    """Families whose parameters are vectors of length d, given as they come."""
+
+    @property
+    def stride(self) -> int:
+        """All components together."""
+        return 1
+
+    def squash(self, outputs: Parts) -> Parts:
+        """Any vectors will do."""
+        return outputs
+
+
+class Householder(_Vectors):
+    """A product of an even number of reflections, H(w) = I − 2wwᵀ/wᵀw.
+
+    Each pair H(c + p)H(c + q) shares its anchor c, and is the identity at p = q = 0.
+    """
+
+    depth: int = eqx.field(static=True, default=2)
+
+    def n_parameters(self, d: int) -> int:
+        """One vector for each reflection."""
+        return self.depth * d
+
+    def split(self, parameters: Array, d: int) -> Parts:
+        """The vectors."""
+        return split_at(parameters, (d,) * self.depth)
+
+    def apply(self, parameters: Parts, v: Parts) -> Parts:
+        """The last reflection acts first."""
+        (vectors,) = v
+        d = vectors.shape[1]
+        for c, pair in zip(anchors(d, self.depth // 2), pairwise_apart(parameters), strict=True):
+            for p in reversed(pair):
+                vectors = _reflect(_anchored(p, c, d), jnp.asarray(c, vectors.dtype), vectors)
+        return (vectors,)
+
+
+def pairwise_apart(parts: Parts) -> list[tuple[Array, Array]]:
+    """(a₀, a₁), (a₂, a₃), …"""
+    return list(pairwise(parts))[::2]
+
+
+def _anchored(p: Array, c: np.ndarray | float, d: int) -> Array:
+    return jnp.asarray(c, p.dtype) + p * d**-0.5
+
+
+def _reflect(w: Array, otherwise: Array, v: Array) -> Array:
+    """H(w)v; where w vanishes there is no mirror, and the one of `otherwise` serves."""
+    square = jnp.sum(w * w, axis=1, keepdims=True)
+    vanishes = square < 1e-12
+    w, square = jnp.where(vanishes, otherwise, w), jnp.where(vanishes, 1.0, square)
+    return v - (2 * jnp.sum(w * v, axis=1, keepdims=True) / square) * w
+
+
+class _LowRank(_Vectors):
+    """A function of the skew-symmetric S = Σ_j (p_j q_jᵀ − q_j p_jᵀ) = W J Wᵀ, of rank 2r.
+
+    W has the columns p_1, q_1, p_2, q_2, …, and J is block-diagonal with blocks (0 1; −1 0).
+    `depth` is r, at most d/2.
+    """
+
+    depth: int = eqx.field(static=True, default=1)
+
+    def _rank(self, d: int) -> int:
+        return min(self.depth, max(1, d // 2))
+
+    def n_parameters(self, d: int) -> int:
+        """2r vectors."""
+        return 2 * self._rank(d) * d
+
+    def split(self, parameters: Array, d: int) -> Parts:
+        """The vectors p_1, q_1, p_2, q_2, …"""
+        return split_at(parameters, (d,) * (2 * self._rank(d)))
+
+    def _columns(self, parameters: Parts, d: int) -> Parts:
+        """The columns of W: p from zero, q from its anchor."""
+        fixed = [c for anchor in anchors(d, len(parameters) // 2) for c in (0.0, anchor)]
+        return tuple(_anchored(p, c, d) for p, c in zip(parameters, fixed, strict=True))
+
+
+class Cayley(_LowRank):
+    """U = (I − S/2)⁻¹(I + S/2) = I − W(½WᵀW + J)⁻¹Wᵀ, by the Woodbury identity.
+
+    Every leading minor of even size of ½WᵀW + J is at least 1 (J⁻¹WᵀW has imaginary eigenvalues),
+    so elimination by 2 × 2 blocks never fails, whatever the parameters.
+    """
+
+    def apply(self, parameters: Parts, v: Parts) -> Parts:
+        """U v, from inner products of the columns of W and v."""
+        (vectors,) = v
+        w = self._columns(parameters, vectors.shape[1])
+        matrix = [[0.5 * _dot(a, b) for b in w] for a in w]
+        for j in range(0, len(w), 2):
+            matrix[j][j + 1] = matrix[j][j + 1] + 1.0
+            matrix[j + 1][j] = matrix[j + 1][j] - 1.0
+        shares = _solve(matrix, [_dot(a, vectors) for a in w])
+        for share, column in zip(shares, w, strict=True):
+            vectors = vectors - share[:, None] * column
+        return (vectors,)
+
+
+def _dot(a: Array, b: Array) -> Array:
+    return jnp.sum(a * b, axis=1)
+
+
+def _solve(matrix: list[list[Array]], right: list[Array]) -> list[Array]:
+    """M⁻¹b at each point, by elimination with 2 × 2 blocks, its entries being arrays (n,)."""
+    if not right:
+        return []
+    (a, b), (c, d) = matrix[0][:2], matrix[1][:2]
+    determinant = a * d - b * c
+
+    def first(x: Array, y: Array) -> tuple[Array, Array]:
+        """The leading block's inverse times (x, y)."""
+        return (d * x - b * y) / determinant, (a * y - c * x) / determinant
+
+    ahead = [first(matrix[0][k], matrix[1][k]) for k in range(2, len(right))]
+    start = first(right[0], right[1])
+    rest = [
+        [row[k] - row[0] * p - row[1] * q for k, (p, q) in enumerate(ahead, 2)]
+        for row in matrix[2:]
+    ]
+    right_rest = [
+        y - row[0] * start[0] - row[1] * start[1]
+        for row, y in zip(matrix[2:], right[2:], strict=True)
+    ]
+    later = _solve(rest, right_rest)
+    x, y = start
+    for (p, q), z in zip(ahead, later, strict=True):
+        x, y = x - p * z, y - q * z
+    return [x, y, *later]
+
+
+LONGEST = float(np.pi)  # of the squared length of a column of W: one pair turns by up to π
+
+
+class Exponential(_LowRank):
+    """U = exp(S) = I + W J φ₁(WᵀW J) Wᵀ with φ₁(X) = Σ Xⁿ/(n + 1)!, a 2r × 2r matrix.
+
+    Columns are shortened smoothly to |w|² < π, so one scaling of the series serves all parameters.
+    """
+
+    def apply(self, parameters: Parts, v: Parts) -> Parts:
+        """U v, by way of the 2r inner products of W and v."""
+        (vectors,) = v
+        columns = self._columns(parameters, vectors.shape[1])
+        w = jnp.stack([_shortened(column) for column in columns], axis=1)
+        symplectic = jnp.asarray(np.kron(np.eye(len(columns) // 2), [[0, 1], [-1, 0]]), w.dtype)
+        inner = _phi_1(jnp.einsum("nid,njd->nij", w, w) @ symplectic)
+        shares = jnp.einsum(
+            "nid,nd->ni", jnp.broadcast_to(w, (len(vectors), *w.shape[1:])), vectors
+        )
+        shares = jnp.einsum("nij,nj->ni", symplectic @ inner, shares)
+        return (vectors + jnp.einsum("ni,nid->nd", shares, w),)
+
+
+def _shortened(w: Array) -> Array:
+    return w * jnp.sqrt(LONGEST / (LONGEST + jnp.sum(w * w, axis=1, keepdims=True)))
+
+
+def _phi_1(x: Array) -> Array:
+    """φ₁(X) by its series at X/2ˢ and s doublings, φ₁(2X) = φ₁(X)(I + ½Xφ₁(X))."""
+    size, n_terms = x.shape[-1], 9 if x.dtype == jnp.float32 else 16
+    n_doublings = int(np.ceil(np.log2(2 * size * LONGEST)))
+    identity = jnp.eye(size, dtype=x.dtype)
+    x = x / 2**n_doublings
+    result = jnp.broadcast_to(identity / (n_terms + 1), x.shape)
+    for n in range(n_terms, 0, -1):
+        result = (identity + x @ result) / n
+    for _ in range(n_doublings):
+        result = result @ (identity + 0.5 * x @ result)
+        x = 2 * x
+    return result

@@ -1,0 +1,163 @@
+"""Tables larger than memory: read block by block, each block a `Table`.
+
+Arrays (`.npy`, Zarr) and Parquet, a file or a folder of files. What asks for one column gets it
+whole, which is as much as the labels take; all else sees some ten thousand rows at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+
+from piefs.data.array_files import mapped
+from piefs.data.arrow_files import column_from_arrow, parquet_footers, pyarrow_parquet, require_rows
+from piefs.data.documents import decoding
+from piefs.data.encoder import TableEncoder
+from piefs.data.opening import KINDS, chunked_rows, parquet_files
+from piefs.data.rows import PickedColumns, Rows, spooled
+from piefs.data.table import Table
+from piefs.data.zarr_files import ZarrMatrix, is_zarr
+from piefs.errors import InputError
+
+LARGE_BYTES = 2**30  # of numbers in a file: beyond, it is read block by block unless someone says
+BLOCK_CELLS = 2**22  # in memory at a time
+SAMPLE_CELLS = 2**24  # that say what becomes of the columns
+SAMPLE_RUNS = 256  # of neighbouring rows, spread over the table
+
+
+@dataclass(frozen=True, eq=False)
+class LargeTable:
+    """Named columns that are read block by block; `array` is the matrix behind them, if any.
+
+    `stream(names, n)` gives the named columns of all rows, n rows at a time.
+    """
+
+    names: tuple[str, ...]
+    n_rows: int
+    stream: Callable[[Sequence[str], int], Iterator[dict[str, np.ndarray]]]
+    source: str
+    array: Rows | None = None
+
+    def __len__(self) -> int:
+        return self.n_rows
+
+    def blocks(self, names: Sequence[str] | None = None) -> Iterator[Table]:
+        """All rows, as tables that know which rows they are."""
+        names = self.names if names is None else names
+        start = 0
+        for columns in self.stream(names, max(1, BLOCK_CELLS // len(names))):
+            n = len(next(iter(columns.values())))
+            yield Table(columns, self.source, np.arange(start + 1, start + n + 1))
+            start += n
+
+    def column(self, name: str) -> np.ndarray:
+        """The cells of one column."""
+        return np.concatenate([block.columns[name] for block in self.blocks([name])])
+
+    def take(self, rows: np.ndarray, names: Sequence[str] | None = None) -> Table:
+        """The given rows, which have to be in ascending order."""
+        names = self.names if names is None else names
+        if self.array is not None:
+            found = self.array[rows]
+            places = {name: j for j, name in enumerate(self.names)}
+            columns = {name: found[:, places[name]] for name in names}
+            return Table(columns, self.source, rows + 1)
+        parts = []
+        for block in self.blocks(names):
+            first = int(np.asarray(block.lines)[0]) - 1
+            a, b = np.searchsorted(rows, (first, first + len(block)))
+            parts.append(block.take(rows[a:b] - first))
+        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
+        return Table(columns, self.source, rows + 1)
+
+    def sample_rows(self) -> np.ndarray:
+        """All rows, or as many as it takes to judge columns by: neighbours, spread over all."""
+        most = SAMPLE_CELLS // len(self.names)
+        if len(self) <= most:
+            return np.arange(len(self))
+        length = max(1, most // SAMPLE_RUNS)
+        starts = np.linspace(0, len(self) - length, min(SAMPLE_RUNS, most)).astype(np.int64)
+        return np.unique(starts[:, None] + np.arange(length))
+
+
+def is_to_be_streamed(path: Path, asked: bool | None) -> bool:
+    """Whether a table is read block by block: as asked, or if it is large or in a folder."""
+    path = Path(path)
+    files = parquet_files(path)
+    is_array = path.suffix.lower() == ".npy" or is_zarr(path)
+    if asked and not (files or is_array):
+        raise InputError(f"{path} cannot be read block by block; give {KINDS}, or leave --lazy out")
+    if asked is not None:
+        return asked
+    if path.is_dir():
+        return bool(files) or is_zarr(path)
+    if files:
+        return parquet_footers(files)[0].n_bytes > LARGE_BYTES
+    return is_array and path.is_file() and path.stat().st_size > LARGE_BYTES
+
+
+def open_large(path: Path) -> LargeTable:
+    """A table to be read block by block."""
+    path = Path(path)
+    files = parquet_files(path)
+    if files:
+        return _open_parquet(files, path)
+    if not path.exists():
+        raise InputError(f"{path} does not exist; check the name and the folder")
+    if is_zarr(path):
+        return _from_array(chunked_rows(ZarrMatrix(path)), path)
+    if path.suffix.lower() == ".npy":
+        return _from_array(mapped(path), path)
+    raise InputError(f"{path} cannot be read block by block; give {KINDS}")
+
+
+def _from_array(array: Rows, path: Path) -> LargeTable:
+    """The columns x0, x1, … of a matrix."""
+    places = {f"x{j}": j for j in range(array.shape[1])}
+
+    def stream(names: Sequence[str], n: int) -> Iterator[dict[str, np.ndarray]]:
+        for start in range(0, len(array), n):
+            block = array[start : start + n]
+            yield {name: block[:, places[name]] for name in names}
+
+    return LargeTable(tuple(places), len(array), stream, str(path), array)
+
+
+def _open_parquet(files: Sequence[Path], path: Path) -> LargeTable:
+    footers, pyarrow = parquet_footers(files), import_module("pyarrow")
+    open_file = pyarrow_parquet(path).ParquetFile
+    columns = footers[0].schema.names
+    for footer in footers:
+        if footer.schema.names != columns:
+            raise InputError(
+                f"{footer.path} has other columns than {files[0]}; give files of one kind"
+            )
+
+    def stream(names: Sequence[str], n: int) -> Iterator[dict[str, np.ndarray]]:
+        for footer in footers:
+            with decoding(footer.path), open_file(footer.path) as opened:
+                n_read = 0
+                for batch in opened.iter_batches(batch_size=n, columns=list(names)):
+                    batch.validate(full=True)  # offsets that point elsewhere would be followed
+                    n_read += len(batch)
+                    table = pyarrow.Table.from_batches([batch])
+                    yield {name: column_from_arrow(table[name], pyarrow.types) for name in names}
+                require_rows(footer.n_rows, n_read)
+
+    n_rows = sum(footer.n_rows for footer in footers)
+    return LargeTable(tuple(columns), n_rows, stream, str(path))
+
+
+def encoded_rows(table: LargeTable, encoder: TableEncoder) -> Rows:
+    """The features of all rows: of an array in place, of other tables in a scratch file."""
+    used = encoder.used
+    if table.array is not None and all(one.kind in ("number", "boolean") for one in used):
+        places = [table.names.index(one.name) for one in used]
+        fill = np.array([one.fill for one in used]) if encoder.missing == "impute" else None
+        return PickedColumns(table.array, places, fill)
+    names = [column.name for column in used]
+    return spooled((encoder.transform(block) for block in table.blocks(names)), np.float64)

@@ -1,0 +1,145 @@
+"""A data set cut into training, validation and test rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
+
+from piefs.data.cells import is_missing, kind_of, parse, texts
+from piefs.data.table import Table
+from piefs.errors import InputError
+
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # for training, for validation and for test
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows and their labels, or the numbers to predict.
+
+    `table` has the same rows as a user knows them, where they come from a file of one's own.
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    table: Table | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: np.ndarray) -> Split:
+        """The given rows, in the given order."""
+        table = None if self.table is None else self.table.take(rows)
+        return Split(self.x[rows], self.y[rows], table)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Three splits and what is needed to read them.
+
+    `y` holds class indices into `class_names`, or numbers (float64), and then `class_names` is
+    empty; `target_name` is what a figure calls them. Where training rows stay in a file, `sample`
+    are some of them in memory. `standardize` says whether inputs are to be
+    z-scored on training statistics; `image_shape` is set where a row is an image.
+    """
+
+    name: str
+    train: Split
+    validation: Split
+    test: Split
+    class_names: tuple[str, ...]
+    feature_names: tuple[str, ...]
+    description: str
+    standardize: bool = False
+    image_shape: tuple[int, int] | None = None
+    target_name: str = "y"
+    sample: Split | None = None
+    splits: dict[str, Split] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        splits = {"train": self.train, "validation": self.validation, "test": self.test}
+        object.__setattr__(self, "splits", splits)
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether there are numbers to predict, not classes."""
+        return not self.class_names
+
+    @property
+    def in_memory(self) -> Dataset:
+        """The same with training rows that can be measured: a sample where they are in a file."""
+        return self if self.sample is None else replace(self, train=self.sample, sample=None)
+
+    def head(self, n: int) -> Dataset:
+        """The same data set with at most n rows in each split: a sample for a quick look."""
+        parts = {name: part.take(np.arange(len(part))[:n]) for name, part in self.splits.items()}
+        return replace(self, **parts)
+
+
+def split_stratified(
+    x: np.ndarray, y: np.ndarray, fractions: tuple[float, float] = (0.15, 0.15), seed: int = 0
+) -> tuple[Split, Split, Split]:
+    """Training, validation and test rows, class shares kept; `fractions` are the latter two's.
+
+    The paper's low-dimensional sets are cut 70/15/15.
+    """
+    n_validation, n_test = (round(fraction * len(y)) for fraction in fractions)
+    rest, test = train_test_split(
+        np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
+    )
+    train, validation = train_test_split(
+        rest, test_size=n_validation, stratify=y[rest], random_state=seed
+    )
+    return Split(x[train], y[train]), Split(x[validation], y[validation]), Split(x[test], y[test])
+
+
+def split_random(rows: np.ndarray, share: float, seed: int) -> Rows:
+    """Rows at random, a `share` of them for validation and for test each."""
+    n_held_out = round(share * len(rows))
+    order = np.random.default_rng(seed).permutation(rows)
+    return order[2 * n_held_out :], order[:n_held_out], order[n_held_out : 2 * n_held_out]
+
+
+def split_by_group(table: Table, group: str, rows: np.ndarray, share: float, seed: int) -> Rows:
+    """Rows with the same value in a column stay together; the shares are those of groups."""
+    cells = texts(table.column(group))
+    _require_values(table, group, "--group", rows[is_missing(cells[rows])])
+    groups = cells[rows].astype(str)
+    if len(set(groups)) < 3:
+        raise InputError(
+            f"{table.source}: column {group!r} has {len(set(groups))} groups; three splits need 3"
+        )
+    rest, test = _group_shuffle(groups, share, seed)
+    train, validation = _group_shuffle(groups[rest], share / (1 - share), seed)
+    return rows[rest[train]], rows[rest[validation]], rows[test]
+
+
+def _group_shuffle(groups: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    splitter = GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
+    return next(splitter.split(groups, groups=groups))
+
+
+def split_by_time(table: Table, time: str, rows: np.ndarray, share: float) -> Rows:
+    """The latest rows for test, those before them for validation."""
+    cells = table.column(time)[rows]
+    kind = kind_of(cells)
+    if kind not in ("number", "date"):
+        row = rows[parse(cells, "date")[1].argmax()]
+        raise InputError(
+            f"{table.source}: --time needs numbers, or dates such as 2024-01-31, but column "
+            f"{time!r} has {str(table.columns[time][row])!r} in {table.place(row)}"
+        )
+    values, _ = parse(cells, kind)
+    _require_values(table, time, "--time", rows[np.isnan(values)])
+    order = rows[np.argsort(values, kind="stable")]
+    n_held_out = round(share * len(order))
+    return order[: -2 * n_held_out], order[-2 * n_held_out : -n_held_out], order[-n_held_out:]
+
+
+def _require_values(table: Table, name: str, option: str, rows: np.ndarray) -> None:
+    if len(rows):
+        raise InputError(
+            f"{table.source}: {option} needs a value in every row, but column {name!r} lacks "
+            f"{len(rows):,} (first: {table.place(rows[0])}); fill them in"
+        )

@@ -1,1 +1,0 @@
-"""Files: model folders and atomic writes. Nothing read here is ever executed."""

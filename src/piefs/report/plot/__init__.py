@@ -1,0 +1,49 @@
+"""Figures as functions: each draws into given or new matplotlib axes and returns them.
+
+`plane_*` functions need two-dimensional inputs; the others work for any data. Names of columns and
+classes are shown letter by letter.
+"""
+
+from piefs.report.metric_figures import plane_metric, relevance_bars, relevance_image
+from piefs.report.plot.coordinates import coordinate_scatter, energies, gram_matrix, score_by_maps
+from piefs.report.plot.inputs import partial_dependence, relevance_by_map
+from piefs.report.plot.plane import grid_of, plane_heatmap, plane_maps, plane_prediction
+from piefs.report.plot.predictions import confusion_matrix, predictions, reliability, residuals
+from piefs.report.plot.style import CLASS_COLORS, NUMBER_COLORS, STYLE, panels, shortened
+from piefs.report.plot.training import (
+    accuracy_history,
+    gram_history,
+    loss_history,
+    r2_history,
+    weight_history,
+)
+
+__all__ = [
+    "CLASS_COLORS",
+    "NUMBER_COLORS",
+    "STYLE",
+    "accuracy_history",
+    "confusion_matrix",
+    "coordinate_scatter",
+    "energies",
+    "gram_history",
+    "gram_matrix",
+    "grid_of",
+    "loss_history",
+    "panels",
+    "partial_dependence",
+    "plane_heatmap",
+    "plane_maps",
+    "plane_metric",
+    "plane_prediction",
+    "predictions",
+    "r2_history",
+    "relevance_bars",
+    "relevance_by_map",
+    "relevance_image",
+    "reliability",
+    "residuals",
+    "score_by_maps",
+    "shortened",
+    "weight_history",
+]

@@ -1,0 +1,101 @@
+"""Figures of the coordinates: how orthonormal, how smooth, how useful, and where rows lie."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.colors import ListedColormap
+from matplotlib.ticker import MaxNLocator
+
+from piefs.report.plot.style import CLASS_COLORS, color_bar, literal, number_colors, phi_names
+
+
+def gram_matrix(c: np.ndarray, *, ax: Axes | None = None, residual: bool = False) -> Axes:
+    """A Gram matrix C, or with `residual` C − I, with its distance from the identity."""
+    ax = ax or plt.subplots(figsize=(4.2, 3.6))[1]
+    deviation = c - np.eye(len(c))
+    shown, bound = (deviation, np.abs(deviation).max() or 1.0) if residual else (c, 1.0)
+    image = ax.imshow(shown, cmap="RdBu_r", vmin=-bound, vmax=bound)
+    ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03)
+    ticks = np.arange(0, len(c), max(1, len(c) // 8))
+    ax.set_xticks(ticks, phi_names(ticks))
+    ax.set_yticks(ticks, phi_names(ticks))
+    name = "C − I" if residual else "C"
+    ax.set_title(f"{name},  ‖C − I‖ = {np.linalg.norm(deviation):.3f}")
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    return ax
+
+
+def energies(values: Sequence[float] | np.ndarray, *, ax: Axes | None = None) -> Axes:
+    """The Dirichlet energy of each map, with the metric as it was when the map was frozen."""
+    ax = ax or plt.subplots(figsize=(5, 3.2))[1]
+    ax.bar(np.arange(1, len(values) + 1), values, color=CLASS_COLORS[0])
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set(title="Dirichlet energy by map", xlabel="map", ylabel="$E\\,\\|A\\nabla\\phi_k\\|^2$")
+    return ax
+
+
+def coordinate_scatter(
+    phi: np.ndarray,
+    y: np.ndarray | None = None,
+    *,
+    i: int = 0,
+    j: int = 1,
+    class_names: Sequence[str] = (),
+    label: str = "y",
+    with_key: bool = True,
+    ax: Axes | None = None,
+) -> Axes:
+    """φ_j against φ_i, coloured by class, or by number where y holds floats (called `label`).
+
+    `with_key` adds the legend, or the colour bar.
+    """
+    ax = ax or plt.subplots(figsize=(4.6, 4))[1]
+    points: Any = {"x": phi[:, i], "y": phi[:, j], "s": 6, "alpha": 0.6, "linewidths": 0}
+    if y is not None and y.dtype.kind == "f":
+        rimmed = {"s": 11, "alpha": 0.9, "edgecolors": "0.5", "linewidths": 0.25}  # on white
+        image = ax.scatter(**points | rimmed, c=y, **number_colors(y))
+        if with_key:
+            color_bar(ax, image, label)
+    else:
+        drawn = ax.scatter(**points, **_class_colors(y, len(phi)))
+        if with_key and y is not None:
+            _legend(ax, drawn, class_names, int(y.max()) + 1)
+    ax.set(xlabel=f"$\\phi_{{{i + 1}}}$", ylabel=f"$\\phi_{{{j + 1}}}$")
+    return ax
+
+
+def _class_colors(y: np.ndarray | None, n: int) -> dict[str, Any]:
+    labels = np.zeros(n, int) if y is None else y
+    used = [CLASS_COLORS[c % len(CLASS_COLORS)] for c in range(int(labels.max()) + 1)]
+    return {"c": labels, "cmap": ListedColormap(used)}
+
+
+def _legend(ax: Axes, drawn: Any, class_names: Sequence[str], n_classes: int) -> None:
+    if n_classes <= 20:
+        handles = drawn.legend_elements(num=list(range(n_classes)))[0]
+        names = [literal(str(name)) for name in class_names or range(n_classes)]
+        ax.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1)
+
+
+def score_by_maps(
+    n_kept: Sequence[int] | np.ndarray,
+    scores: dict[str, Sequence[float]],
+    *,
+    label: str = "accuracy",
+    ax: Axes | None = None,
+) -> Axes:
+    """The score of a linear probe on the first maps, by how many are kept; one line a split."""
+    ax = ax or plt.subplots(figsize=(5, 3.2))[1]
+    for (name, values), color in zip(scores.items(), CLASS_COLORS, strict=False):
+        ax.plot(n_kept, values, "o-", color=color, ms=4, label=name)
+    ax.set(title="Score by maps kept", xlabel="leading maps kept", ylabel=label)
+    ax.set_xticks(list(n_kept), [str(n) for n in n_kept])
+    if len(scores) > 1:
+        ax.legend(loc="lower right")
+    return ax

@@ -1,0 +1,175 @@
+"""Pictures of eigenfunctions: curves on a line, heatmaps in the plane, globes on the sphere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from piefs.data import atomic
+from piefs.operators.domains import Box, Sphere
+from piefs.operators.shapes import PointCloud
+from piefs.operators.solution import EigenSolution
+from piefs.report.plot import CLASS_COLORS, STYLE
+
+MOST_MODES = 16
+N_LINE, N_GRID = 400, 161
+
+
+def draw(solution: EigenSolution, folder: Path) -> None:
+    """modes.png and, where there was training, training.png."""
+    with mpl.rc_context(STYLE):
+        figures = {"modes.png": modes(solution)}
+        if solution.history:
+            figures["training.png"] = training(solution)
+    for name, figure in figures.items():
+        atomic.write_with(folder / name, lambda path, figure=figure: figure.savefig(path))
+        plt.close(figure)
+
+
+def modes(solution: EigenSolution) -> Figure:
+    """The first eigenfunctions; beyond two dimensions, slices through the middle."""
+    if solution.problem.dimension == 1:
+        return _curves(solution)
+    n = min(len(solution), MOST_MODES)
+    n_columns = n if n <= 4 else min((5, 4, 3), key=lambda c: -n % c)  # the fewest gaps
+    n_rows = -(-n // n_columns)
+    is_sphere = isinstance(solution.problem.domain, Sphere) and solution.problem.dimension == 3
+    surface, mask, extent = (_globe if is_sphere else _plane)(solution)
+    aspect = np.clip((extent[3] - extent[2]) / (extent[1] - extent[0]), 0.3, 3)
+    figure, axes = plt.subplots(
+        n_rows, n_columns, figsize=(2.1 * n_columns, (2.0 * aspect + 0.25) * n_rows), squeeze=False,
+        layout="constrained",
+    )  # fmt: skip
+    for ax in axes.flat:
+        ax.set_axis_off()
+    for j, ax in enumerate(axes.flat[:n]):
+        _heatmap(ax, np.where(mask, surface[..., j], np.nan), extent)
+        ax.set_title(f"$\\lambda_{{{j + 1}}}$ = {_short(solution.eigenvalues[j])}", fontsize=10)
+    if note := _note(solution, is_sphere):
+        figure.suptitle(note, fontsize=9, color="0.4")
+    return figure
+
+
+def _short(value: float) -> str:
+    """Five digits; what is zero up to the solver's error is called 0."""
+    return "0" if abs(value) < 1e-6 else f"{value:.5g}"
+
+
+def _note(solution: EigenSolution, is_sphere: bool) -> str:
+    if is_sphere:
+        return "one half of the sphere, seen from the front"
+    if isinstance(solution.problem.domain, PointCloud):
+        return "shown where there are points"
+    rest = solution.problem.dimension - 2
+    return f"the plane of $x_1$ and $x_2$, the other {rest} in the middle" if rest else ""
+
+
+def _heatmap(ax: Axes, values: np.ndarray, extent: tuple[float, float, float, float]) -> None:
+    bound = np.nanmax(np.abs(values)) or 1.0
+    ax.imshow(
+        values, origin="lower", extent=extent, cmap="RdBu_r", vmin=-bound, vmax=bound,
+        interpolation="bilinear",
+    )  # fmt: skip
+    ax.set_aspect("equal")
+
+
+Surface = tuple[np.ndarray, np.ndarray, tuple[float, float, float, float]]
+
+
+def _grid(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, tuple]:
+    first, second = (np.linspace(low[i], high[i], N_GRID) for i in (0, 1))
+    rows = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
+    return rows, (low[0], high[0], low[1], high[1])
+
+
+def _plane(solution: EigenSolution) -> Surface:
+    """Values on a grid over the first two coordinates, and where the domain is."""
+    domain = solution.problem.domain
+    low, high = domain.bounds()
+    rows, extent = _grid(low, high)
+    middle = np.broadcast_to((low + high)[2:] / 2, (len(rows), len(low) - 2))
+    x = np.concatenate([rows, middle], axis=1)
+    shape = (N_GRID, N_GRID)
+    values = solution(x).reshape(*shape, -1)
+    return values, _inside(solution, x).reshape(shape), extent
+
+
+def _inside(solution: EigenSolution, x: np.ndarray) -> np.ndarray:
+    domain = solution.problem.domain
+    if isinstance(domain, PointCloud):
+        return _near(domain.x[:, :2], x[:, :2])
+    if isinstance(domain, Box) or solution.problem.boundary != "dirichlet":
+        return np.ones(len(x), bool)
+    with jax.enable_x64(True):
+        return np.asarray(domain.distance(jnp.asarray(x))) >= 0
+
+
+def _near(cloud: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Grid points within a few typical spacings of the cloud."""
+    from scipy.spatial import KDTree
+
+    tree = KDTree(cloud)
+    spacing = np.quantile(tree.query(cloud, k=min(8, len(cloud)))[0][:, -1], 0.95)
+    return tree.query(x)[0] <= 1.5 * spacing
+
+
+def _globe(solution: EigenSolution) -> Surface:
+    """The front of the sphere in orthographic projection, tilted so that the pole shows."""
+    rows, extent = _grid(-np.ones(2), np.ones(2))
+    inside = np.sum(rows**2, axis=1) < 1
+    depth = np.sqrt(np.maximum(0, 1 - np.sum(rows**2, axis=1)))
+    tilt = np.deg2rad(25)
+    x = np.stack(
+        [
+            depth * np.cos(tilt) - rows[:, 1] * np.sin(tilt),
+            rows[:, 0],
+            depth * np.sin(tilt) + rows[:, 1] * np.cos(tilt),
+        ],
+        axis=1,
+    )
+    shape = (N_GRID, N_GRID)
+    return solution(x).reshape(*shape, -1), inside.reshape(shape), extent
+
+
+def _curves(solution: EigenSolution) -> Figure:
+    """Each function around the height of its number, scaled to one size."""
+    low, high = solution.problem.domain.bounds()
+    x = np.linspace(low[0], high[0], N_LINE)
+    values = solution(x[:, None])[:, :MOST_MODES]
+    figure, ax = plt.subplots(figsize=(5.6, 0.55 * values.shape[1] + 1.2), layout="constrained")
+    for j, column in enumerate(values.T):
+        color = CLASS_COLORS[j % len(CLASS_COLORS)]
+        sign = np.sign(column[np.abs(column) > 0.05 * np.abs(column).max()][0])
+        ax.axhline(j, color="0.9", linewidth=0.8, zorder=0)
+        ax.plot(x, j + 0.42 * sign * column / np.abs(column).max(), color=color)
+    names = [f"$\\lambda_{{{j + 1}}}$ = {_short(v)}" for j, v in enumerate(solution.eigenvalues)]
+    ax.set_yticks(range(values.shape[1]), names[: values.shape[1]])
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    ax.set(xlabel="$x$", xlim=(low[0], high[0]))
+    return figure
+
+
+def training(solution: EigenSolution) -> Figure:
+    """The sum of Ritz values while training, beside the exact sum where it is known."""
+    figure, ax = plt.subplots(figsize=(5.6, 3.0), layout="constrained")
+    steps, loss = ([row[name] for row in solution.history] for name in ("step", "loss"))
+    marker = "o" if len(steps) < 4 else ""
+    ax.plot(steps, loss, marker=marker, color=CLASS_COLORS[0], label="trained maps, fresh points")
+    exact: Callable[[int], np.ndarray] | None = solution.problem.exact
+    if exact is not None and solution.settings["training"] == "joint":
+        n_maps = solution.maps.net.weights[0].shape[0]
+        offset = int(solution.problem.keeps_constants)
+        target = float(np.sum(exact(n_maps + offset)))
+        ax.axhline(target, color="0.4", linewidth=1, linestyle="--", label="exact")
+        ax.legend()
+    ax.set(xlabel="training step", ylabel="sum of Ritz values")
+    return figure

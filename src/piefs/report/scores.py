@@ -1,0 +1,201 @@
+"""What is measured of a fitted model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.metrics import (
+    accuracy_score,
+    f1_score,
+    log_loss,
+    mean_absolute_error,
+    r2_score,
+    roc_auc_score,
+    root_mean_squared_error,
+)
+
+from piefs.data import Dataset, Split
+from piefs.estimators.base import BasePIEFS
+
+Scores = dict[str, float | None]
+CALIBRATION_BINS = 15
+SHOWN = (
+    ("accuracy", "accuracy, %", lambda value: f"{100 * value:.2f}"),
+    ("f1", "F1, %", lambda value: f"{100 * value:.2f}"),
+    ("roc_auc", "ROC AUC", lambda value: f"{value:.4f}"),
+    ("log_loss", "log loss", lambda value: f"{value:.4f}"),
+    ("ece", "calibration error", lambda value: f"{value:.4f}"),
+    ("r2", "R²", lambda value: f"{value:.4f}"),
+    ("rmse", "RMSE", lambda value: f"{value:.4g}"),
+    ("mae", "MAE", lambda value: f"{value:.4g}"),
+    ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"),
+)
+"""What is shown of a run: the name in its metrics, the name for people, and the number as text."""
+
+
+class Probe:
+    """A linear probe: logistic regression on the coordinates of a fitted transformer."""
+
+    def __init__(self, transformer: BasePIEFS) -> None:
+        self.transformer = transformer
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> Probe:
+        """Fit on the coordinates of x, with scikit-learn's default settings."""
+        self.regression = LogisticRegression().fit(self.transformer.transform(x), y)
+        return self
+
+    @property
+    def classes_(self) -> np.ndarray:
+        """The classes that the probabilities are of."""
+        return self.regression.classes_
+
+    def predict_proba(self, x: np.ndarray) -> np.ndarray:
+        """Class probabilities."""
+        return self.regression.predict_proba(self.transformer.transform(x))
+
+    def decision_function(self, x: np.ndarray) -> np.ndarray:
+        """Margins, or logits."""
+        return self.regression.decision_function(self.transformer.transform(x))
+
+
+class NumberProbe:
+    """A linear probe for numbers: least squares on the coordinates of a fitted transformer."""
+
+    def __init__(self, transformer: BasePIEFS) -> None:
+        self.transformer = transformer
+
+    def fit(self, x: np.ndarray, y: np.ndarray) -> NumberProbe:
+        """Fit on the coordinates of x."""
+        self.regression = LinearRegression().fit(self.transformer.transform(x), y)
+        return self
+
+    def predict(self, x: np.ndarray) -> np.ndarray:
+        """The predicted numbers."""
+        return self.regression.predict(self.transformer.transform(x))
+
+
+def evaluate(estimator: BasePIEFS, readout: Any, data: Dataset) -> dict[str, Any]:
+    """Scores and Gram errors on every split, energies and log λ ranges of every map.
+
+    `readout` is what predicts, or None, and then there are no scores.
+    """
+    scores = {} if readout is None else scores_by_split(readout, data)
+    grams = {name: estimator.gram_errors(part.x) for name, part in data.splits.items()}
+    last = estimator.history_[-1]
+    return (
+        scores
+        | _by_metric(grams)
+        | {
+            "gram_error_batch": last["gram_error"],
+            "energies": estimator.energies_.tolist(),
+            "log_scale_ranges": estimator.log_scale_ranges_.tolist(),
+        }
+    )
+
+
+def scores_by_split(model: Any, data: Dataset) -> dict[str, Scores]:
+    """{metric: {split: value}} of anything that predicts."""
+    measure = regression_scores if data.is_regression else classification_scores
+    return _by_metric({name: measure(model, part) for name, part in data.splits.items()})
+
+
+def _by_metric(by_split: Mapping[str, Mapping[str, float | None]]) -> dict[str, Scores]:
+    """{split: {metric: value}} turned into {metric: {split: value}}."""
+    names = next(iter(by_split.values()))
+    return {name: {split: row[name] for split, row in by_split.items()} for name in names}
+
+
+def classification_scores(readout: Any, part: Split) -> Scores:
+    """Accuracy, F1 (of class 1 for two classes, else macro), ROC-AUC, log loss, calibration error.
+
+    What predicts labels only, without probabilities, has none of the latter three.
+    """
+    if not hasattr(readout, "predict_proba"):
+        predicted = readout.predict(part.x)
+        without = {"roc_auc": None, "log_loss": None, "ece": None}
+        return _label_scores(part.y, predicted) | without
+    probabilities = readout.predict_proba(part.x)
+    labels = np.arange(probabilities.shape[1])
+    binary = len(labels) == 2
+    return _label_scores(part.y, probabilities.argmax(axis=1)) | {
+        "roc_auc": float(
+            roc_auc_score(part.y, probabilities[:, 1])
+            if binary
+            else roc_auc_score(part.y, probabilities, multi_class="ovr", labels=labels)
+        ),
+        "log_loss": float(log_loss(part.y, probabilities, labels=labels)),
+        "ece": expected_calibration_error(part.y, probabilities),
+    }
+
+
+def class_probabilities(readout: Any, x: np.ndarray, n_classes: int) -> np.ndarray:
+    """Probabilities of all classes, zero for those that training had no row of, (n, n_classes)."""
+    known = np.asarray(readout.predict_proba(x))
+    if known.shape[1] == n_classes:
+        return known
+    probabilities = np.zeros((len(x), n_classes))
+    probabilities[:, readout.classes_] = known
+    return probabilities
+
+
+def _label_scores(truth: np.ndarray, predicted: np.ndarray) -> Scores:
+    average = "binary" if truth.max() <= 1 else "macro"
+    return {
+        "accuracy": float(accuracy_score(truth, predicted)),
+        "f1": float(f1_score(truth, predicted, average=average)),
+    }
+
+
+def expected_calibration_error(
+    truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
+) -> float:
+    """How far confidence is from accuracy: ECE = Σ_b (n_b / n) |accuracy_b − confidence_b|.
+
+    The confidence of a row is the probability of its most probable class. Rows are binned by it,
+    the bins b being (0, 1/15], (1/15, 2/15], …, of equal width (Guo et al. 2017, eq. 3); each
+    compares the share of its rows that are right with their mean confidence. 0 is best: of the
+    rows predicted with 80 %, 80 % are right. It says nothing of how many rows are right in all.
+    """
+    bins = confidence_bins(truth, probabilities, n_bins)
+    return float(np.sum(bins.counts * np.abs(bins.accuracy - bins.confidence)) / len(truth))
+
+
+class Bins(NamedTuple):
+    """Rows by how sure a prediction is: bins that hold any, (n_bins,) each."""
+
+    confidence: np.ndarray
+    accuracy: np.ndarray
+    counts: np.ndarray
+
+
+def confidence_bins(
+    truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
+) -> Bins:
+    """Mean confidence, share of right rows and number of rows in bins of confidence."""
+    confidence = probabilities.max(axis=1).astype(np.float64)
+    right = (probabilities.argmax(axis=1) == truth).astype(np.float64)
+    bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
+    counts = np.bincount(bins, minlength=n_bins)
+    filled = np.flatnonzero(counts)
+    confidences, rights = (
+        np.bincount(bins, weights=values, minlength=n_bins)[filled] / counts[filled]
+        for values in (confidence, right)
+    )
+    return Bins(confidences, rights, counts[filled])
+
+
+def regression_scores(readout: Any, part: Split) -> Scores:
+    """R², and the root mean squared and the mean absolute error in the units of the target.
+
+    R² compares with the mean of these rows; where they do not differ it means nothing.
+    """
+    predicted = readout.predict(part.x)
+    differ = len(part) > 1 and part.y.min() < part.y.max()
+    return {
+        "r2": float(r2_score(part.y, predicted)) if differ else None,
+        "rmse": float(root_mean_squared_error(part.y, predicted)),
+        "mae": float(mean_absolute_error(part.y, predicted)),
+    }

@@ -1,6 +1,0 @@
-"""A run: fit a model on a data set, measure it, and leave everything in one folder."""
-
-from piefs.runs.fit import TASKS, described_data, run
-from piefs.runs.folder import RunFolder
-
-__all__ = ["TASKS", "RunFolder", "described_data", "run"]

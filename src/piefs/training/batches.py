@@ -1,0 +1,231 @@
+"""Feeding the device: the host gathers chunks of batches, the device steps through them.
+
+Row gathers inside XLA are slow on a CPU, contiguous slices are not; so the host draws the rows of
+several batches at once and hands them over as one array. A chunk's shape depends on the batch
+size and on d, never on n, hence neither does the compiled step. Which rows make up step s of map
+k is a pure function of (seed, k, s): a run resumed anywhere draws what it would have drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple, TypeVar
+
+import jax
+import numpy as np
+from jax import Array
+
+from piefs.data.rows import Rows, taken
+from piefs.training.sharding import ONE, Devices
+
+CHUNK_BYTES = 13 * 10**6  # two chunks, in use and in preparation, share a cache of 32 MB
+CHUNK_STEPS = 250
+WINDOW_BLOCKS = 16
+MANY_ROWS = 2**24
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Training rows on the host: inputs, targets and two kinds of weights.
+
+    `weight` is the density of p at a row and enters the Gram matrix and the energy; `label_weight`
+    counts in the readout's loss (zero for a row without label). Both default to ones. `devices` are
+    those that share each batch of them.
+    """
+
+    x: Rows
+    target: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    label_weight: np.ndarray | None = None
+    devices: Devices = ONE
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: np.ndarray) -> Samples:
+        """Some of the rows."""
+        others = (self.target, self.weight, self.label_weight)
+        chosen = (None if part is None else part[rows] for part in others)
+        return Samples(taken(self.x, rows), *chosen, devices=self.devices)
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """The targets, or zeros where there are none."""
+        return _constant(len(self), 0, np.int32) if self.target is None else self.target
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """The weights under p."""
+        return self._or_ones(self.weight)
+
+    @property
+    def n_effective(self) -> float:
+        """How many rows of equal weight would tell as much: (Σ w)²/Σ w² (Kish)."""
+        if self.weight is None:
+            return float(len(self))
+        weights = self.weights.astype(np.float64)
+        return float(weights.sum() ** 2 / max(np.sum(weights**2), np.finfo(np.float32).tiny))
+
+    @cached_property
+    def label_weights(self) -> np.ndarray:
+        """The weights in the readout's loss."""
+        return self._or_ones(self.label_weight)
+
+    def _or_ones(self, weight: np.ndarray | None) -> np.ndarray:
+        dtype = self.x.dtype
+        return _constant(len(self), 1, dtype) if weight is None else np.asarray(weight, dtype)
+
+
+def _constant(n: int, value: float, dtype: Any) -> np.ndarray:
+    """n times the same number, of which one is kept in memory."""
+    return np.broadcast_to(np.asarray(value, dtype), (n,))
+
+
+class Batch(NamedTuple):
+    """One mini-batch, or a chunk of them with a leading axis of steps.
+
+    x: (B, d); frozen: (B, K), the cached columns φ_j(x) for j < k and zeros beyond; target,
+    weight, label_weight: (B,).
+    """
+
+    x: Array
+    frozen: Array
+    target: Array
+    weight: Array
+    label_weight: Array
+
+
+def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int) -> int:
+    """How many batches go into a chunk: few enough that two chunks cost little memory.
+
+    Where possible it divides `interval`, so that intervals of steps end where chunks do.
+    """
+    fitting = CHUNK_BYTES // (batch_size * n_features * itemsize)
+    most = int(np.clip(fitting, 1, min(CHUNK_STEPS, interval)))
+    divisors = [length for length in range(most, 0, -1) if interval % length == 0]
+    return divisors[0] if 2 * divisors[0] > most else most
+
+
+def row_stream(
+    seed: int,
+    k: int,
+    n: int,
+    start: int,
+    size: int,
+    window: int | None = None,
+    permuted: Callable[[int], np.ndarray] | None = None,
+) -> np.ndarray:
+    """Positions start … start+size of an endless stream of shuffled epochs, one stream for each k.
+
+    Every row is seen once an epoch; no row is dropped at an epoch's end. With a `window`, an epoch
+    is a shuffled sequence of blocks of neighbouring rows, `WINDOW_BLOCKS` of them in a window, and
+    rows are shuffled within windows only: what is read at a time lies in few places. `permuted`
+    gives the rows of an epoch, for callers that keep them.
+    """
+    permuted = permuted or partial(_epoch, seed, k, n)
+    parts = []
+    while size > 0:
+        epoch, first = divmod(start, n)
+        take = min(size, n - first)
+        if window is None or window >= n:
+            parts.append(permuted(epoch)[first : first + take])
+        else:
+            parts += _windows(seed, k, n, epoch, first, take, window)
+        start, size = start + take, size - take
+    return np.concatenate(parts)
+
+
+def some_rows(seed: Any, n: int, most: int) -> np.ndarray:
+    """At most so many of n rows, in random order; of very many, without a list of them all."""
+    rng = np.random.default_rng(seed)
+    return rng.permutation(n)[:most] if n < MANY_ROWS else rng.choice(n, most, replace=False)
+
+
+def _epoch(seed: int, k: int, n: int, epoch: int) -> np.ndarray:
+    return np.random.default_rng([seed, k, epoch]).permutation(n)
+
+
+def _windows(
+    seed: int, k: int, n: int, epoch: int, first: int, size: int, window: int
+) -> list[np.ndarray]:
+    """The windows of an epoch that positions first … first+size fall into, cut to these."""
+    block = max(1, window // WINDOW_BLOCKS)
+    order = np.random.default_rng([seed, k, epoch]).permutation(-(-n // block))
+    lengths = np.minimum(block, n - order * block)  # the last block of the rows may be short
+    ends = np.cumsum(lengths)
+    parts = []
+    for i in range(0, len(order), WINDOW_BLOCKS):
+        begin = int(ends[i] - lengths[i])
+        end = int(ends[min(i + WINDOW_BLOCKS, len(order)) - 1])
+        if end <= first or begin >= first + size:
+            continue
+        blocks = zip(order[i : i + WINDOW_BLOCKS], lengths[i : i + WINDOW_BLOCKS], strict=True)
+        rows = np.concatenate([np.arange(b * block, b * block + length) for b, length in blocks])
+        rows = np.random.default_rng([seed, k, epoch, i]).permutation(rows)
+        parts.append(rows[max(first - begin, 0) : first + size - begin])
+    return parts
+
+
+def gather(samples: Samples, frozen: np.ndarray, rows: np.ndarray, shape: tuple[int, int]) -> Batch:
+    """The given rows as a chunk of `shape` = (steps, batch), on the devices that share it."""
+    arrays = (samples.x, frozen, samples.targets, samples.weights, samples.label_weights)
+    places = samples.devices.places(shape[1])
+    is_padding = places < 0
+    shape = (shape[0], len(places))
+    rows = rows.reshape(shape[0], -1)[:, places].ravel()
+    gathered = [_gathered(a, rows).reshape(*shape, *a.shape[1:]) for a in arrays]
+    if is_padding.any():
+        for weight in gathered[3:]:
+            weight[:, is_padding] = 0
+    # Precision is a setting of the calling thread, and chunks are prepared in another one.
+    with jax.enable_x64(samples.x.dtype == np.float64):
+        return Batch(*(samples.devices.put(a) for a in gathered))
+
+
+def _gathered(array: Rows, rows: np.ndarray) -> np.ndarray:
+    """Some rows; `np.take` is the quicker way, but would first copy what is not contiguous."""
+    plain = type(array) is np.ndarray and array.flags.c_contiguous
+    return np.take(array, rows, axis=0) if plain else array[rows]
+
+
+def chunks(
+    samples: Samples,
+    frozen: np.ndarray,
+    *,
+    seed: int,
+    k: int,
+    batch_size: int,
+    first_step: int,
+    n_steps: int,
+    length: int,
+    window: int | None = None,
+) -> Iterator[tuple[Batch, int, int]]:
+    """Chunks for the steps first_step … n_steps of map k, as (chunk, its first step, its steps).
+
+    All chunks have `length` batches; the surplus of the last one is there for its shape only.
+    """
+    # A permutation of all rows for every chunk would make an epoch's cost quadratic in n.
+    permuted = lru_cache(maxsize=1)(partial(_epoch, seed, k, len(samples)))
+    for step in range(first_step, n_steps, length):
+        start, size = step * batch_size, length * batch_size
+        rows = row_stream(seed, k, len(samples), start, size, window, permuted)
+        yield (
+            gather(samples, frozen, rows, (length, batch_size)),
+            step,
+            min(length, n_steps - step),
+        )
+
+
+T = TypeVar("T")
+
+
+def prefetched(items: Iterator[T]) -> Iterator[T]:
+    """The same items, each prepared in a thread while its predecessor is in use."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        upcoming = pool.submit(next, items, None)
+        while (item := upcoming.result()) is not None:
+            upcoming = pool.submit(next, items, None)
+            yield item

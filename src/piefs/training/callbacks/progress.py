@@ -1,0 +1,156 @@
+"""Progress for people: a bar on a terminal, or lines anywhere."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+from piefs.training.callbacks.stages import NewRows, Stage
+from piefs.training.state import TrainState
+
+SHARE_TO_TIME = 0.1
+"""The share of a stage after which its pace is known well enough to be said."""
+
+
+class ProgressBar:
+    """A live bar with the time left, on a terminal; elsewhere it is quiet.
+
+    Parameters
+    ----------
+    console
+        Where to draw, the standard output unless given.
+    """
+
+    def __init__(self, console: Console | None = None) -> None:
+        self.console = console
+        self._bar: Progress | None = None
+
+    def prepare(self, what: str, done: int, total: int) -> None:
+        """Show how far something is that comes before training."""
+        if done == 0:
+            self._start(what, total)
+        elif self._bar is not None:
+            self._bar.update(self._task, completed=done)
+
+    def begin(self, stage: Stage) -> None:
+        """Start anew, for this stage."""
+        self._stage = stage
+        self._start(f"{stage.name}, compiling", stage.config.total_steps)
+
+    def _start(self, description: str, total: int) -> None:
+        if self._bar is None:
+            self._bar = _bar(self.console or Console())
+            self._task = self._bar.add_task("", total=total, note="")
+            self._bar.start()
+        self._bar.reset(self._task, total=total, description=description, note="")
+
+    def __call__(self, state: TrainState) -> None:
+        """Move to where the state is."""
+        if self._bar is not None:
+            self._bar.update(
+                self._task,
+                completed=self._stage.steps_done(state),
+                description=f"{self._stage.name}, {self._stage.describe(state)}",
+                note=validation_note(state),
+            )
+
+    def end(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _bar(console: Console) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    )
+
+
+def validation_note(state: TrainState) -> str:
+    """The newest score on validation rows, in words."""
+    row = state.history[-1] if state.history else {}
+    if "validation_accuracy" in row:
+        return f"validation {100 * row['validation_accuracy']:.1f} %"
+    return f"validation R² {row['validation_r2']:.3f}" if "validation_r2" in row else ""
+
+
+class ProgressPrinter:
+    """What `verbose` prints: a line for each stage and each frozen map, with the time left.
+
+    With `verbose` 2 there is one for each row of the history, too.
+    """
+
+    def __init__(self, verbose: int = 1) -> None:
+        self.verbose = verbose
+
+    def prepare(self, what: str, done: int, total: int) -> None:
+        """Print what comes before training, when it begins."""
+        if done == 0:
+            print(f"{what}: {total:,} steps" if total > 1 else what, flush=True)
+
+    def begin(self, stage: Stage) -> None:
+        """Print what the next steps are for."""
+        print(f"{stage.name}: at most {stage.config.total_steps:,} steps", flush=True)
+        self._stage, self._new_rows, self._pace = stage, NewRows(), Pace()
+        self._has_told_time = False
+
+    def __call__(self, state: TrainState) -> None:
+        """Print what is new in the state."""
+        done, total = self._stage.steps_done(state), self._stage.config.total_steps
+        left = self._pace.time_left(done, total)
+        rows = self._new_rows(state)
+        is_worth_a_line = not self._has_told_time and total * SHARE_TO_TIME <= done < total
+        is_worth_a_line &= self._stage.config.schedule != "sequential"  # where each map has its own
+        if rows and not state.is_between_turns and (self.verbose > 1 or is_worth_a_line):
+            self._has_told_time = True
+            print(f"  step {rows[-1]['step']:,}: {self._losses(rows[-1])}{left}", flush=True)
+        if state.is_between_turns:
+            which = self._stage.describe(state)
+            print(f"{which}: {self._losses(state.history[-1])}{left}", flush=True)
+
+    def _losses(self, row: dict[str, float]) -> str:
+        is_of_graph = self._stage.config.schedule == "spectral"
+        parts = [
+            f"Gram error {row['gram_error']:.4f}",
+            f"{'distance to the graph' if is_of_graph else 'class loss'} {row['loss_class']:.4f}",
+            f"energy {row['loss_mde']:.4g}",
+        ]
+        if "validation_accuracy" in row:
+            parts.append(f"validation accuracy {row['validation_accuracy']:.4f}")
+        if "validation_r2" in row:
+            parts.append(f"validation R² {row['validation_r2']:.4f}")
+        return ", ".join(parts)
+
+
+class Pace:
+    """Steps a second since the first look, which comes after compilation."""
+
+    def __init__(self) -> None:
+        self._first: tuple[float, int] | None = None
+
+    def time_left(self, done: int, total: int) -> str:
+        """The words "; about … left", or none where that is not known or nothing is left."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = now, done
+        then, done_then = self._first
+        if not done_then < done < total:
+            return ""
+        return f"; about {in_words((total - done) * (now - then) / (done - done_then))} left"
+
+
+def in_words(seconds: float) -> str:
+    """A time as a person would say it."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

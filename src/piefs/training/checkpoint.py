@@ -1,0 +1,260 @@
+"""Checkpoints: a training state in one file, written atomically, checked when read.
+
+The one before the newest is kept beside it, and taken where the newest turns out to be damaged.
+`Checkpoint` is a callback for training. A run that was killed at any moment continues from its
+last checkpoint and ends at the same model, bit for bit, because which rows a step sees depends
+only on the seed and the step.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+from piefs.core.maps import is_single, stack, unstack
+from piefs.data import atomic
+from piefs.data.documents import DAMAGE, bounded_bytes, described, parse_json
+from piefs.data.models import MOST_BYTES, ModelFileError, flatten, load_arrays, unflatten
+from piefs.data.rows import LazyRows
+from piefs.errors import InputError, TrainingWarning
+from piefs.training.batches import Samples
+from piefs.training.sharding import ONE
+from piefs.training.state import MOST_RATE_CUTS, TrainState
+
+CHECKPOINT_VERSION = 3
+DIGEST_ROWS = 1000  # of rows that are read when needed: reading all would take as long as a pass
+PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval")
+PLAIN_FIELDS += ("history", "rate_cuts")
+
+
+class CheckpointError(InputError):
+    """A checkpoint that cannot be read; `what` is wrong with it, without what to do."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; start over with --force")
+        self.what = what
+
+
+class Checkpoint:
+    """A callback that keeps the newest state of a run in a file, and the one before beside it.
+
+    Parameters
+    ----------
+    path
+        The file. Its folder is made if need be.
+    every_seconds
+        The least time between two writes; 0 writes after every chunk of steps.
+    resume
+        Continue from the file if it is there.
+    """
+
+    def __init__(
+        self, path: str | Path, *, every_seconds: float = 10.0, resume: bool = False
+    ) -> None:
+        self.path = Path(path)
+        self.every_seconds = every_seconds
+        self.resume = resume
+        self.seconds_before = 0.0
+        self._fingerprint: dict[str, Any] = {}
+        self._devices = ONE
+        self._started = self._written = time.monotonic()
+
+    def bind(self, settings: dict[str, Any], seed: int, samples: Samples) -> None:
+        """Say which run this is: a checkpoint of another one will be refused."""
+        self._fingerprint = {"settings": settings, "seed": seed, "data": data_digest(samples)}
+        self._devices = samples.devices
+        self._started = self._written = time.monotonic()
+
+    def __call__(self, state: TrainState) -> None:
+        """Write the state if the last write is long enough ago."""
+        if self._devices.process == 0 and time.monotonic() - self._written >= self.every_seconds:
+            self.write(state)
+            self._written = time.monotonic()
+
+    @property
+    def seconds(self) -> float:
+        """Time spent on the run so far, earlier sittings included."""
+        return self.seconds_before + time.monotonic() - self._started
+
+    def write(self, state: TrainState) -> None:
+        """Write the state now."""
+        arrays = _arrays(state)
+        document = {
+            "version": CHECKPOINT_VERSION,
+            "fingerprint": self._fingerprint,
+            "seconds": self.seconds,
+            "digest": arrays_digest(arrays),
+            **{name: getattr(state, name) for name in PLAIN_FIELDS},
+        }
+        content = safetensors.numpy.save(arrays, metadata={"piefs": json.dumps(document)})
+        atomic.write_bytes(self.path, content, keep=previous(self.path))
+
+    def restore(self, fresh: TrainState) -> TrainState:
+        """The state to go on from: that of the newest sound file, or the fresh one without any.
+
+        Of several processes the first one reads the file and tells the others.
+        """
+        if self._devices.n_processes == 1:
+            return self._newest(fresh)[0]
+        content = self._newest(fresh)[1] if self._devices.process == 0 else None
+        content = self._devices.told_by_first(content)
+        return fresh if content is None else self._restore(self.path, content, fresh)
+
+    def _newest(self, fresh: TrainState) -> tuple[TrainState, bytes | None]:
+        """The state of the newest sound file, and the file's content, if there is one."""
+        damaged = None
+        for path in kept(self.path) if self.resume else ():
+            try:
+                with _damaged(path):
+                    content = bounded_bytes(path, MOST_BYTES)
+                state = self._restore(path, content, fresh)
+            except CheckpointError as error:
+                damaged = damaged or error
+                continue
+            if damaged is not None:
+                warnings.warn(
+                    f"{damaged.what}; the run goes on from the checkpoint before it",
+                    TrainingWarning,
+                    stacklevel=3,
+                )
+            return state, content
+        if damaged is not None:
+            raise damaged
+        return fresh, None
+
+    def _restore(self, path: Path, content: bytes, fresh: TrainState) -> TrainState:
+        arrays, document = _read(path, content)
+        with _damaged(path):
+            self._check_same_run(path, document["fingerprint"])
+            state = _rebuild(fresh, arrays, document)
+            self.seconds_before = float(document["seconds"])
+        return state
+
+    def _check_same_run(self, path: Path, found: dict[str, Any]) -> None:
+        if found["data"] != self._fingerprint["data"]:
+            raise InputError(f"{path} belongs to a run on other data; start over with --force")
+        ours, theirs = (f["settings"] | {"seed": f["seed"]} for f in (self._fingerprint, found))
+        ours, theirs = json.loads(json.dumps(ours)), theirs
+        differing = [name for name in ours if ours[name] != theirs.get(name)]
+        if differing:
+            name = differing[0]
+            raise InputError(
+                f"{path} belongs to a run with {name}={theirs.get(name)!r}, not "
+                f"{ours[name]!r}; use the same settings, or start over with --force"
+            )
+
+
+def _arrays(state: TrainState) -> dict[str, np.ndarray]:
+    tree: dict[str, Any] = {"params": state.params, "opt_state": state.opt_state}
+    if state.frozen:
+        tree["frozen"] = stack(state.frozen)
+    return {name: np.asarray(array, order="C") for name, array in flatten(tree).items()}
+
+
+def _rebuild(
+    fresh: TrainState, arrays: dict[str, np.ndarray], document: dict[str, Any]
+) -> TrainState:
+    """A state with the file's values in the shapes of a fresh one."""
+    k = int(document["k"])
+    if any(array.shape[:1] != (k,) for name, array in arrays.items() if name.startswith("frozen")):
+        raise ValueError(f"there are not {k} frozen maps")
+    if len(document["rate_cuts"]) > MOST_RATE_CUTS:
+        raise ValueError("the rate was cut more often than it can be")
+    like: dict[str, Any] = {"params": fresh.params, "opt_state": fresh.opt_state}
+    if k:
+        one = fresh.params.phi
+        like["frozen"] = stack([one] * k) if is_single(one) else one
+    tree = unflatten(like, arrays)
+    count, sums = document["interval"]
+    return replace(
+        fresh,
+        k=k,
+        step=int(document["step"]),
+        params=_on_device(tree["params"]),
+        opt_state=_on_device(tree["opt_state"]),
+        frozen=tuple(unstack(_on_device(tree["frozen"]))) if k else (),
+        energies=tuple(map(float, document["energies"])),
+        log_scale_ranges=tuple((float(a), float(b)) for a, b in document["log_scale_ranges"]),
+        steps=tuple(map(int, document["steps"])),
+        interval=(int(count), tuple(map(float, sums))),
+        history=tuple(dict(row) for row in document["history"]),
+        rate_cuts=tuple(map(int, document["rate_cuts"])),
+    )
+
+
+def _on_device(tree: Any) -> Any:
+    import jax
+
+    return jax.tree.map(jax.numpy.array, tree)
+
+
+def previous(path: Path) -> Path:
+    """Where the checkpoint before the newest is kept."""
+    return path.with_name(f"{path.stem}.previous{path.suffix}")
+
+
+def kept(path: Path) -> list[Path]:
+    """The checkpoints that are there, the newest first."""
+    return [one for one in (path, previous(path)) if one.is_file()]
+
+
+def _read(path: Path, content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the document of a checkpoint, checked against each other."""
+    with _damaged(path):
+        header_size = int.from_bytes(content[:8], "little")
+        document = parse_json(parse_json(content[8 : 8 + header_size])["__metadata__"]["piefs"])
+        version = document["version"]
+        if version == CHECKPOINT_VERSION:
+            arrays = load_arrays(content, path)
+            if arrays_digest(arrays) != document["digest"]:
+                raise ValueError("its checksum differs")
+            return arrays, document
+    raise CheckpointError(f"{path} was written by another version of piefs")
+
+
+@contextmanager
+def _damaged(path: Path) -> Iterator[None]:
+    """Whatever goes wrong with a checkpoint that is no sign of another run is damage."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise CheckpointError(f"{path} is damaged or does not fit this run ({error})") from error
+    except DAMAGE as error:
+        if isinstance(error, InputError):
+            raise
+        raise CheckpointError(f"{path} is damaged ({described(error)})") from error
+
+
+def arrays_digest(arrays: dict[str, np.ndarray]) -> str:
+    """A checksum over names, shapes and bytes."""
+    checksum = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.asarray(arrays[name], order="C")
+        checksum.update(f"{name}{array.dtype}{array.shape}".encode())
+        checksum.update(array.data)
+    return checksum.hexdigest()
+
+
+def data_digest(samples: Samples) -> str:
+    """A checksum of the training data; of rows that are read when needed, of some spread over."""
+    x = samples.x
+    if isinstance(x, LazyRows):
+        x = x[np.linspace(0, len(x) - 1, min(len(x), DIGEST_ROWS)).astype(int)]
+    return arrays_digest(
+        {
+            "x": np.asarray(x),
+            "target": samples.targets,
+            "weight": samples.weights,
+            "label_weight": samples.label_weights,
+        }
+    )

@@ -1,0 +1,233 @@
+"""Signs that a run has gone wrong, read off its history and its maps; each says what to do.
+
+The thresholds are set so that what trains as it should is not alarmed about: they lie beyond all
+that was seen on healthy runs of the built-in data and the paper's own settings (LOG.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from piefs.training.config import TrainConfig
+from piefs.training.history import Row
+
+FEWEST_ROWS = 10
+"""A history of fewer rows says too little of where a run is going."""
+
+GRAM_SHARE, RAW_GRAM_SHARE = 0.5, 10.0
+"""Maps that are all zero have ‖C − I‖² = K: half of that is as if half of them were missing. Where
+whitening mends it afterwards, training may leave more (2 K on digits), but not ten times that of
+no maps at all: then they have run away."""
+
+SAME_EVERYWHERE = 1e-6
+"""A map of which less than this share of its mean square varies from row to row is a constant."""
+
+LARGEST_LOG_SCALE = 8.0
+"""Half of −log of single precision's resolution: beyond it λ² outweighs all other terms of a sum.
+The paper's own runs end within ±7.1."""
+
+STILL_FALLING = 0.04
+"""A fall of the validation loss in the second half of the steps. Healthy runs have at most 0.03; in
+the last quarter none is to be seen in any run, since the rate has all but died out. (The loss on
+training rows falls on where they are learned by heart, which is no improvement.)"""
+
+OVERFITTED = 0.35
+"""How far the loss on validation rows may lie above that on training rows."""
+
+LEARNED_BY_HEART, SPOILED = 0.03, 0.1
+"""The loss on training rows of a saturated readout, and how far that on validation rows has risen
+from its lowest. These, as the two above, are shares of the loss of a constant prediction."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something to know of a run: what was seen and what to try; `bad` if it spoils the model."""
+
+    kind: str
+    says: str
+    advice: str
+    bad: bool = True
+
+    @property
+    def message(self) -> str:
+        """Both in one."""
+        return f"{self.says} {self.advice}"
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> Finding:
+        """A finding as it was written down: by its fields, or, earlier, as kind and message."""
+        kind = str(document["kind"])
+        if "message" in document:
+            says, _, advice = str(document["message"]).partition(". ")
+            return cls(kind, f"{says[:1].upper()}{says[1:].removesuffix('.')}.", advice)
+        says, advice = str(document["says"]), str(document["advice"])
+        return cls(kind, says, advice, bool(document["bad"]))
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a finished run is judged by.
+
+    `gram_error` is that of the coordinates on the training rows; `raw` are the maps' values on
+    them, (n, K), before whitening; `chance` is the
+    readout's loss on a constant prediction, or None without labels; `was_cut_short` says whether
+    all steps that there were have been taken; `rate_cuts` are the steps before which the rate was
+    cut, and `rate` is what was left of it.
+    """
+
+    config: TrainConfig
+    history: Sequence[Row]
+    gram_error: float
+    raw: np.ndarray
+    log_scale_ranges: Sequence[tuple[float, float]]
+    chance: float | None
+    was_cut_short: bool = True
+    rate_cuts: Sequence[int] = ()
+    rate: float = 0.0
+
+
+def findings(evidence: Evidence) -> list[Finding]:
+    """All that is wrong, at most one finding of a kind."""
+    found = [_rate_cut(evidence), _constant_maps(evidence), _degenerate_metric(evidence)]
+    if len(evidence.history) >= FEWEST_ROWS:
+        found += [_gram_error(evidence), _still_improving(evidence)]
+        found.append(_saturated(evidence) or _overfitted(evidence))
+    return [one for one in found if one is not None]
+
+
+def variation(raw: np.ndarray) -> np.ndarray:
+    """Which share of its mean square varies from row to row, for each map."""
+    square = np.mean(raw.astype(np.float64) ** 2, axis=0)
+    return np.var(raw.astype(np.float64), axis=0) / np.maximum(square, SAME_EVERYWHERE)
+
+
+def n_constants(evidence: Evidence) -> int:
+    """How many maps may be constant.
+
+    The constant is the smoothest function of all: without labels, or where smoothness gets its
+    turn by weights that change, one map may well be it.
+    """
+    return int(evidence.chance is None or evidence.config.schedule == "sequential")
+
+
+def _rate_cut(evidence: Evidence) -> Finding | None:
+    if not evidence.rate_cuts:
+        return None
+    times = len(evidence.rate_cuts)
+    return Finding(
+        "rate-cut",
+        f"Losses or parameters did not stay finite after step {evidence.rate_cuts[0]}: the steps "
+        f"were taken again at a smaller learning rate, cut {times} time{'s' * (times > 1)} from "
+        f"{evidence.config.learning_rate:g} to {evidence.rate:.2g}.",
+        f"Set learning_rate={evidence.rate:.1g} from the start, and see that no column of the data "
+        "has values far beyond its others.",
+        bad=False,
+    )
+
+
+def _constant_maps(evidence: Evidence) -> Finding | None:
+    dead = np.flatnonzero(variation(evidence.raw) <= SAME_EVERYWHERE)
+    if len(dead) <= n_constants(evidence):
+        return None
+    listed = ", ".join(str(k + 1) for k in dead)
+    return Finding(
+        "dead-maps",
+        f"{len(dead)} of {evidence.raw.shape[1]} maps are constant on the training rows (map "
+        f"{listed}): their units are all off, or smoothness outweighs what they would explain.",
+        'Lower learning_rate or smoothness, or take activation="silu" instead of "relu", or fewer '
+        "maps (n_components).",
+    )
+
+
+def _degenerate_metric(evidence: Evidence) -> Finding | None:
+    largest = float(np.max(np.abs(evidence.log_scale_ranges), initial=0.0))
+    if largest <= LARGEST_LOG_SCALE:
+        return None
+    return Finding(
+        "metric",
+        f"The metric is degenerate: |log λ| reaches {largest:.1f}, so that some directions count "
+        "for nothing and others for all.",
+        'Set metric_bound=3, or a penalty such as anisotropy=0.1, or metric_constraint="trace".',
+    )
+
+
+def _gram_error(evidence: Evidence) -> Finding | None:
+    n_maps, raw = evidence.raw.shape[1], evidence.history[-1]["gram_error"]
+    if evidence.gram_error <= GRAM_SHARE * n_maps and raw <= RAW_GRAM_SHARE * n_maps:
+        return None
+    worst = max(evidence.gram_error, raw)
+    remedy = {
+        "sequential": "take more steps_per_component or a smaller t_orth",
+        "spectral": "take more steps_per_component, or less smoothness",
+    }.get(
+        evidence.config.schedule, "raise orthogonality (ten times what it is), or lower smoothness"
+    )
+    return Finding(
+        "gram-error",
+        f"The maps are far from orthonormal: a Gram error of {worst:.3g} for {n_maps} maps, where "
+        f"maps that are all zero have {n_maps}.",
+        f"To mend it, {remedy}.",
+    )
+
+
+def _still_improving(evidence: Evidence) -> Finding | None:
+    in_turn = evidence.config.schedule == "sequential"  # where each new map lowers the loss anew
+    losses = shares_of_chance(evidence)
+    if in_turn or not evidence.was_cut_short or not losses:
+        return None
+    fall = late_fall(losses)
+    if fall <= STILL_FALLING:
+        return None
+    return Finding(
+        "still-improving",
+        f"The validation loss was still falling when the steps ended: by {100 * fall:.0f} % of the "
+        "loss of a constant prediction in their second half.",
+        f"Take more steps_per_component than {evidence.config.steps_per_component}.",
+    )
+
+
+def late_fall(losses: Sequence[float]) -> float:
+    """By how much a loss fell over the second half of its rows, from mean to mean of a tenth."""
+    half, n = len(losses) // 2, max(len(losses) // 10, 1)
+    return float(np.mean(losses[half : half + n]) - np.mean(losses[-n:]))
+
+
+def shares_of_chance(evidence: Evidence) -> list[float]:
+    """The losses on validation rows as shares of that by chance, or none."""
+    if evidence.chance is None or "validation_loss" not in evidence.history[-1]:
+        return []
+    return [row["validation_loss"] / evidence.chance for row in evidence.history]
+
+
+def _saturated(evidence: Evidence) -> Finding | None:
+    losses, last = shares_of_chance(evidence), evidence.history[-1]
+    if evidence.chance is None or not losses:
+        return None
+    by_heart = last["loss_class"] / evidence.chance
+    if by_heart > LEARNED_BY_HEART or losses[-1] - min(losses) <= SPOILED:
+        return None
+    return Finding(
+        "saturated",
+        f"The readout is saturated: the training rows are learned by heart (loss "
+        f"{last['loss_class']:.2g}) while the validation loss has risen from "
+        f"{min(losses) * evidence.chance:.3g} to {last['validation_loss']:.3g}.",
+        "Set early_stopping=True, or raise weight_decay.",
+    )
+
+
+def _overfitted(evidence: Evidence) -> Finding | None:
+    losses, last = shares_of_chance(evidence), evidence.history[-1]
+    if evidence.chance is None or not losses:
+        return None
+    if losses[-1] - last["loss_class"] / evidence.chance <= OVERFITTED:
+        return None
+    return Finding(
+        "overfitting",
+        f"The validation loss ({last['validation_loss']:.3g}) is far above the training loss "
+        f"({last['loss_class']:.3g}): the maps do not carry over to new rows.",
+        "Raise weight_decay, set early_stopping=True, or give more rows.",
+    )

@@ -1,0 +1,209 @@
+"""Training: map after map as in Algorithm 1 of the paper, or all maps at once.
+
+In the sequential schedule frozen maps never change again, so φ_j(x), j < k, is a cached column
+computed once: a step costs the same at every k, and no gradient can reach a frozen map. The joint
+and the nested schedule are the same loop with a single turn, in which all maps descend (see
+`joint`); so is the spectral one, whose targets are the eigenmaps of a graph. Training knows nothing
+of files or terminals; both hang on callbacks, called between chunks with a state that a run can
+resume from. One that returns True ends the run: the maps are frozen as they stand.
+
+Steps after which a number is not finite are not taken: they are tried again at a smaller rate, from
+the state before them, which a resumed run has too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+
+from piefs.core.losses import cross_entropy
+from piefs.training.batches import Batch, Samples, chunk_length, chunks, prefetched
+from piefs.training.columns import Columns
+from piefs.training.compilation import drop_compiled_if_many
+from piefs.training.config import SCHEDULES, TrainConfig
+from piefs.training.following import follow_maps, passes_mark
+from piefs.training.history import HeldOut, Validation
+from piefs.training.joint import JointObjective, SpectralObjective
+from piefs.training.objective import Loss, Objective, ReadoutLoss, descend
+from piefs.training.sharding import telling_of_loss
+from piefs.training.state import (
+    TrainState,
+    WarmStart,
+    has_converged,
+    initial_state,
+    rate_in_force,
+    with_interval_over,
+    with_rate_cut,
+    with_steps_counted,
+    with_turn_over,
+)
+
+Callback = Callable[[TrainState], object]
+"""Sees the state between chunks; what returns True asks for the run to end (see `callbacks`)."""
+
+
+@telling_of_loss()
+def train(
+    samples: Samples,
+    config: TrainConfig,
+    *,
+    n_outputs: int = 0,
+    readout_loss: ReadoutLoss | None = cross_entropy,
+    validation: Validation | None = None,
+    warm_start: WarmStart | None = None,
+    callbacks: Sequence[Callback] = (),
+    state: TrainState | None = None,
+) -> TrainState:
+    """Train φ_1 … φ_K, one after the other (Algorithm 1) or all at once; then they are frozen.
+
+    `readout_loss` None trains without labels; `callbacks` see the state after every chunk and
+    every frozen map; `state` continues an earlier run. A batch larger than the data is clipped.
+    Where a callback returns True, the maps that descend are frozen and no further one is begun:
+    the final state then may have fewer than K.
+    """
+    _check(config, n_outputs, readout_loss, validation)
+    drop_compiled_if_many()
+    objective = _objective(config, readout_loss, samples)
+    state = state or initial_state(samples, config, n_outputs, warm_start)
+    devices = samples.devices
+    cache = Columns(samples.x, config.n_components, state.frozen, devices)
+    held_out = _held_out(validation, config, objective, state)
+    is_asked_to_end = False
+
+    for k in range(state.k, config.n_components, config.maps_at_once):  # 1: for k = 1 to K do
+        frozen_error = cache.frozen_gram_error(samples.weights)
+        feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
+        descended = partial(_descended, samples, config, objective, frozen_error, held_out)
+        for batches in prefetched(feed):  # 2: until the budget is exhausted do
+            if devices.any(is_asked_to_end or has_converged(state, config)):
+                break
+            while (after := descended(state, *batches)) is None:  # 4, 5, 6: see `Objective`
+                state = with_rate_cut(state, config)
+            state = after
+            is_asked_to_end = _any_asks_to_end(callbacks, state)
+        state = with_interval_over(state, config, held_out)
+        if k + config.maps_at_once < config.n_components:  # later turns will need them
+            for columns in (cache, *([held_out.columns] if held_out else [])):
+                columns.append(state.params.phi)
+        state = with_turn_over(state, config, samples, warm_start)
+        is_asked_to_end |= _any_asks_to_end(callbacks, state)
+        if devices.any(is_asked_to_end):
+            break
+    return state
+
+
+def _check(
+    config: TrainConfig,
+    n_outputs: int,
+    readout_loss: ReadoutLoss | None,
+    validation: Validation | None,
+) -> None:
+    if config.schedule not in SCHEDULES:
+        raise ValueError(f"unknown schedule {config.schedule!r}; there are {SCHEDULES}")
+    if readout_loss is not None and n_outputs < 1:
+        raise ValueError("a readout needs outputs: give n_outputs, or readout_loss=None")
+    if config.patience is not None and validation is None:
+        raise ValueError("patience needs validation rows to watch")
+
+
+def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, samples: Samples) -> Loss:
+    # A batch of one row has no halves, and one of all rows is the population as far as is known.
+    population_gram = config.gram == "population" and 1 < config.batch_size < len(samples)
+    shared = {
+        "readout_loss": readout_loss,
+        "anisotropy": config.anisotropy,
+        "population_gram": population_gram,
+        "n_rows": samples.n_effective,
+    }
+    if config.schedule == "sequential":
+        return Objective(config.weighting, **shared)
+    if config.schedule == "spectral":
+        return SpectralObjective(config.smoothness, config.anisotropy)
+    prefix_weight = config.prefix_weight if config.schedule == "nested" else 0.0
+    return JointObjective(config.orthogonality, config.smoothness, prefix_weight, **shared)
+
+
+def _held_out(
+    validation: Validation | None, config: TrainConfig, objective: Loss, state: TrainState
+) -> HeldOut | None:
+    if validation is None:
+        return None
+    columns = Columns(validation.samples.x, config.n_components, state.frozen)
+    if isinstance(objective, Objective):
+        # All validation rows count at once, so it is their own Gram matrix that is meant.
+        objective = Objective(objective.weighting, objective.readout_loss, objective.anisotropy)
+    needs_losses = config.patience is not None and config.schedule == "sequential"
+    return HeldOut(validation, columns, objective, needs_losses)
+
+
+def _feed(
+    samples: Samples, config: TrainConfig, k: int, first_step: int, cache: Columns
+) -> Iterator[tuple[Batch, int, int]]:
+    batch_size, total = min(config.batch_size, len(samples)), config.steps_per_component
+    interval = min(config.log_every, total)
+    length = chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval)
+    return chunks(
+        samples,
+        cache.values,
+        seed=config.seed,
+        k=k,
+        batch_size=batch_size,
+        first_step=first_step,
+        n_steps=total,
+        length=length,
+        window=config.shuffle_window,
+    )
+
+
+def _descended(
+    samples: Samples,
+    config: TrainConfig,
+    objective: Loss,
+    frozen_error: float,
+    held_out: HeldOut | None,
+    state: TrainState,
+    chunk: Batch,
+    first_step: int,
+    n_steps: int,
+) -> TrainState | None:
+    """The state after the steps of a chunk, or None where a number is not finite any more."""
+    devices = samples.devices
+    params, opt_state, sums, is_finite = devices.here(
+        descend(
+            *devices.everywhere((state.params, state.opt_state)),
+            chunk,
+            k=state.k,
+            first_step=first_step,
+            n_steps=n_steps,
+            total_steps=config.steps_per_component,
+            learning_rate=rate_in_force(state, config),
+            weight_decay=config.weight_decay,
+            frozen_error=frozen_error,
+            objective=objective,
+            optimizer=config.optimizer,
+            mesh=devices.mesh,
+        )
+    )
+    if devices.any(not is_finite):  # all processes go back, or none
+        return None
+    state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
+    state = _with_metric_refreshed(state, config, samples, n_steps)
+    return with_steps_counted(state, config, sums, n_steps, held_out)
+
+
+def _any_asks_to_end(callbacks: Sequence[Callback], state: TrainState) -> bool:
+    """Show the state to all callbacks; whether one of them returned True."""
+    answers = [callback(state) for callback in callbacks]  # none is passed over
+    return any(answers)
+
+
+def _with_metric_refreshed(
+    state: TrainState, config: TrainConfig, samples: Samples, n_steps: int
+) -> TrainState:
+    """The state, a metric that follows the maps set anew where a share of the steps is done."""
+    metric, total = state.params.metric, config.steps_per_component
+    before = state.step - n_steps
+    if not metric.follows_maps or not passes_mark(before, state.step, total):
+        return state
+    return replace(state, params=follow_maps(state.params, state.frozen, samples, config.seed))

@@ -1,0 +1,230 @@
+"""A run between two chunks: how it begins, what each interval and each turn adds to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+from piefs.core.losses import Readout, init_readout
+from piefs.core.maps import ScalarMap, init_map, is_single, stack, unstack
+from piefs.core.metric import Metric, init_metric
+from piefs.errors import DivergedError
+from piefs.training.batches import Samples
+from piefs.training.columns import energies_of, log_scale_range
+from piefs.training.config import TrainConfig
+from piefs.training.history import LOSSES, HeldOut, has_plateaued, means_of
+from piefs.training.joint import all_maps_readout, init_prefix_readouts
+from piefs.training.objective import StepRecord, Trainable
+
+RATE_CUT, MOST_RATE_CUTS = 4, 5
+"""Where numbers do not stay finite, the rate is divided by this, so often at most in a run."""
+
+
+@dataclass(frozen=True)
+class WarmStart:
+    """What to begin from instead of random maps, a fresh metric and a zero readout."""
+
+    maps: Sequence[ScalarMap]
+    metric: Metric | None = None
+    readout: Readout | None = None
+
+
+@dataclass(frozen=True)
+class TrainState:
+    """A run between two chunks: enough to go on from here, and no more.
+
+    `k` maps are frozen and `step` steps of the next turn (one map, or all) are done; `params` and
+    `opt_state` belong to that turn. `energies` and `log_scale_ranges` hold one entry for each
+    frozen map, `steps` one for each turn that is over; `interval` sums the step records since the
+    last row of `history`. `rate_cuts` are the steps before which the learning rate was cut, since
+    numbers had not stayed finite.
+    """
+
+    k: int
+    step: int
+    params: Trainable
+    opt_state: optax.OptState
+    frozen: tuple[ScalarMap, ...] = ()
+    energies: tuple[float, ...] = ()
+    log_scale_ranges: tuple[tuple[float, float], ...] = ()
+    steps: tuple[int, ...] = ()
+    interval: tuple[int, tuple[float, ...]] = (0, (0.0,) * len(StepRecord._fields))
+    history: tuple[dict[str, float], ...] = ()
+    rate_cuts: tuple[int, ...] = ()
+
+    @property
+    def maps(self) -> ScalarMap:
+        """The maps as one stack: the frozen ones, then those that have begun to descend."""
+        if not self.step and self.frozen:
+            return stack(self.frozen)
+        phi = self.params.phi
+        return stack([*self.frozen, *([phi] if is_single(phi) else unstack(phi))])
+
+    @property
+    def readout(self) -> Readout:
+        """The readout of all maps."""
+        readout = self.params.readout
+        return readout if readout.bias.ndim == 1 else all_maps_readout(readout)
+
+    @property
+    def is_between_turns(self) -> bool:
+        """Whether maps have just been frozen."""
+        return self.step == 0 and self.k > 0
+
+
+def rate_in_force(state: TrainState, config: TrainConfig) -> float:
+    """The learning rate at its highest, after all cuts."""
+    return config.learning_rate / RATE_CUT ** len(state.rate_cuts)
+
+
+def with_rate_cut(state: TrainState, config: TrainConfig) -> TrainState:
+    """The state with a smaller rate for what comes; an error where that has not helped before."""
+    step = sum(state.steps) + state.step
+    if len(state.rate_cuts) == MOST_RATE_CUTS:
+        raise DivergedError(
+            f"losses or parameters are not finite soon after step {step}, at smaller rates neither "
+            f"(tried down to {rate_in_force(state, config):.2g}): lower learning_rate (it is "
+            f"{config.learning_rate:g}), and see that no column of the data has values far beyond "
+            "its others, and no row a weight far beyond the others'",
+            state,
+        )
+    return replace(state, rate_cuts=(*state.rate_cuts, step))
+
+
+def initial_state(
+    samples: Samples, config: TrainConfig, n_outputs: int, warm_start: WarmStart | None = None
+) -> TrainState:
+    """Nothing trained yet: the first maps, the metric and the readout as they begin."""
+    dtype, n_features = samples.x.dtype, samples.x.shape[1]
+    metric = fresh_metric(config, _key(config, config.n_components), n_features, dtype)
+    readout = init_readout(n_outputs, config.n_components, dtype)
+    if warm_start is not None:
+        metric, readout = warm_start.metric or metric, warm_start.readout or readout
+    if config.schedule != "sequential":
+        nested = config.schedule == "nested"
+        stacked = init_prefix_readouts(n_outputs, config.n_components, dtype, nested=nested)
+        readout = jax.tree.map(np.add, stacked, readout)
+    maps = initial_maps(config, 0, samples, warm_start)
+    params = jax.device_put(Trainable(maps, metric, readout))
+    return TrainState(0, 0, params, config.optimizer.init(params))
+
+
+def fresh_metric(config: TrainConfig, key: Array, n_features: int, dtype: Any) -> Metric:
+    """The metric that the config describes, as it begins."""
+    return init_metric(
+        config.metric,
+        key,
+        n_features,
+        config.metric_hidden,
+        dtype,
+        scope=config.metric_scope,
+        constraint=config.metric_constraint,
+        bound=config.metric_bound,
+        depth=config.metric_depth,
+    )
+
+
+def _key(config: TrainConfig, stream: int) -> Array:
+    """Stream k < K initialises φ_k, stream K the metric."""
+    return jax.random.fold_in(jax.random.key(config.seed), stream)
+
+
+def initial_maps(
+    config: TrainConfig, k: int, samples: Samples, warm_start: WarmStart | None
+) -> ScalarMap:
+    """Map k as it begins, or the stack of all maps where they descend together."""
+    if config.schedule != "sequential":
+        return stack(
+            [_initial_map(config, j, samples, warm_start) for j in range(config.n_components)]
+        )
+    return _initial_map(config, k, samples, warm_start)
+
+
+def _initial_map(
+    config: TrainConfig, k: int, samples: Samples, warm_start: WarmStart | None
+) -> ScalarMap:
+    if warm_start is not None:
+        return jax.tree.map(jnp.array, warm_start.maps[k])
+    n_features, dtype = samples.x.shape[1], samples.x.dtype
+    return init_map(_key(config, k), n_features, config.hidden, config.activation, dtype)
+
+
+def with_turn_over(
+    state: TrainState, config: TrainConfig, samples: Samples, warm_start: WarmStart | None
+) -> TrainState:
+    """The state with the maps of this turn frozen and the next one begun; the rest carries on.
+
+    Energies are taken with the metric as it is now, before later maps change it.
+    """
+    phi, metric = state.params.phi, state.params.metric
+    params, k = state.params, state.k + config.maps_at_once
+    maps = [phi] if config.schedule == "sequential" else unstack(phi)
+    if k < config.n_components:
+        fresh = initial_maps(config, k, samples, warm_start)
+        params = jax.device_put(Trainable(fresh, metric, state.params.readout))
+    log_scales = (log_scale_range(metric, samples),) * len(maps)
+    return replace(
+        state,
+        k=k,
+        step=0,
+        params=params,
+        opt_state=config.optimizer.init(params),
+        frozen=(*state.frozen, *maps),
+        energies=(*state.energies, *energies_of(stack(maps), metric, samples).tolist()),
+        log_scale_ranges=(*state.log_scale_ranges, *log_scales),
+        steps=(*state.steps, state.step),
+    )
+
+
+def has_converged(state: TrainState, config: TrainConfig) -> bool:
+    """Whether the maps that descend now have stopped to improve on the validation rows."""
+    done = sum(state.steps)
+    rows = [row for row in state.history if row["step"] > done]
+    watched = LOSSES if config.schedule == "sequential" else ("validation_loss",)
+    return has_plateaued(rows, watched, config.patience, config.tolerance)
+
+
+def with_steps_counted(
+    state: TrainState,
+    config: TrainConfig,
+    sums: StepRecord,
+    n_steps: int,
+    held_out: HeldOut | None,
+) -> TrainState:
+    """The state with these steps counted, and a history row where an interval is complete.
+
+    A turn's last interval may be shorter than `log_every`.
+    """
+    count, total = state.interval
+    # One by one: while numpy waits for a device's array, it takes Ctrl-C for a bad element.
+    new = [float(value) for value in sums]
+    count, total = count + n_steps, tuple(np.add(total, new).tolist())
+    state = replace(state, interval=(count, total))
+    if count < config.log_every and state.step < config.steps_per_component:
+        return state
+    return with_interval_over(state, config, held_out)
+
+
+def with_interval_over(
+    state: TrainState, config: TrainConfig, held_out: HeldOut | None
+) -> TrainState:
+    """The state with a history row for the steps since the last one, if there were any.
+
+    A row holds means over the steps of its interval, and under `map` the number of maps in play.
+    """
+    count, total = state.interval
+    if not count:
+        return state
+    row = {"step": sum(state.steps) + state.step, "map": state.k + config.maps_at_once}
+    row |= means_of(total, count)
+    if held_out is not None:
+        row |= held_out.row(state.params, state.readout)
+    fresh_interval = (0, (0.0,) * len(total))
+    return replace(state, interval=fresh_interval, history=(*state.history, row))

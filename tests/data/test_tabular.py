@@ -1,0 +1,351 @@
+"""A user's own file: its target, its splits, and that held-out rows teach nothing."""
+
+import numpy as np
+import pytest
+
+from piefs.data.table import Table
+from piefs.data.table_files import read_table, write_table
+from piefs.data.tabular import label_texts, load_own
+from piefs.errors import InputError
+
+N = 100
+
+
+def columns(n=N, **replaced):
+    """A plain table of n rows: two features and a target of three classes."""
+    rng = np.random.default_rng(0)
+    plain = {
+        "a": rng.normal(size=n),
+        "b": rng.normal(size=n),
+        "y": np.resize(np.array(["cat", "dog", "eel", "dog"], dtype=object), n),
+    }
+    return plain | {name: np.asarray(cells) for name, cells in replaced.items()}
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Write columns to a file and load it, as classes unless told otherwise."""
+
+    def write_and_load(table, name="data.csv", **keywords):
+        write_table(tmp_path / name, table)
+        return load_own(tmp_path / name, **{"target": "y", "task": "classification"} | keywords)
+
+    return write_and_load
+
+
+def rows_of(own, values):
+    """By split, the rows of the file, found through the distinct values of the first feature."""
+    place = {value: row for row, value in enumerate(values.tolist())}
+    return {
+        name: np.array([place[value] for value in part.x[:, 0].tolist()])
+        for name, part in own.dataset.splits.items()
+    }
+
+
+def test_a_file_is_cut_70_15_15_with_class_shares_kept(load):
+    table = columns()
+    own = load(table)
+    data = own.dataset
+    assert [len(part) for part in data.splits.values()] == [70, 15, 15]
+    shares = [np.bincount(part.y, minlength=3) / len(part) for part in data.splits.values()]
+    assert np.abs(np.array(shares) - [0.25, 0.5, 0.25]).max() < 0.04
+    rows = rows_of(own, table["a"])
+    assert sorted(np.concatenate(list(rows.values()))) == list(range(N))
+    assert data.class_names == ("cat", "dog", "eel")
+    for name, part in data.splits.items():
+        assert part.x.dtype == np.float64
+        assert part.y.dtype == np.int32
+        assert [data.class_names[i] for i in part.y] == table["y"][rows[name]].tolist()
+    assert (data.name, data.feature_names, data.standardize) == ("data", ("a", "b"), True)
+    assert data.description == "data.csv: 100 rows, 2 columns used"
+    assert own.unlabeled is None
+    assert own.notices == ()
+
+
+def test_split_seed_decides_the_rows(load):
+    first, again, other = (load(columns(), split_seed=seed).dataset for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first.test.x, again.test.x)
+    assert not np.array_equal(first.test.x, other.test.x)
+
+
+def test_dropped_and_identifying_columns_are_no_features(load):
+    table = columns(name=np.resize(["u", "v", "w"], N), z=np.arange(N) % 7)
+    own = load(table, drop=["z"], id_column="name")
+    assert own.dataset.feature_names == ("a", "b")
+
+
+def test_a_running_number_is_dropped_though_training_sees_gaps_in_it(load):
+    own = load({"row": np.arange(N)} | columns())
+    assert own.dataset.feature_names == ("a", "b")
+    assert own.encoder.columns[0].reason == "identifier"
+
+
+def test_rare_classes_make_the_split_a_plain_shuffle_and_that_is_said(load):
+    labels = np.array(["rare", "rare"] + ["cat", "dog"] * 49, dtype=object)
+    table = columns(y=labels)
+    own = load(table)
+    assert [len(part) for part in own.dataset.splits.values()] == [70, 15, 15]
+    assert "'rare' has 2 rows" in own.notices[0]
+    rows = np.concatenate(list(rows_of(own, table["a"]).values()))
+    assert sorted(rows) == list(range(N))
+    assert rows.tolist() != list(range(N))
+
+
+def test_more_classes_than_held_out_rows_make_a_plain_shuffle_too(load):
+    own = load(columns(12, y=np.resize(["u", "v", "w"], 12)))
+    assert "2 rows cannot hold 3 classes" in own.notices[0]
+
+
+def test_a_class_without_training_rows_is_said(load):
+    labels = ["cat", "dog"] * 40 + ["new"] * 20
+    own = load(columns(y=labels, when=np.arange(N)), time="when")
+    assert any("no training row is of class 'new'" in notice for notice in own.notices)
+
+
+def test_training_rows_of_one_class_are_refused(load):
+    with pytest.raises(InputError, match="training rows are all of one class"):
+        load(columns(y=["cat"] * 80 + ["dog"] * 20, when=np.arange(N)), time="when")
+
+
+@pytest.mark.parametrize("n_groups", [3, 20])
+def test_no_group_is_in_two_splits(load, n_groups):
+    group = np.random.default_rng(1).integers(n_groups, size=N)
+    table = columns(site=group)
+    own = load(table, group="site")
+    assert own.dataset.feature_names == ("a", "b")
+    parts = [set(group[rows]) for rows in rows_of(own, table["a"]).values()]
+    assert all(parts)
+    assert sum(map(len, parts)) == len(set(group))
+
+
+@pytest.mark.parametrize("dated", [False, True])
+def test_the_latest_rows_are_for_test_and_those_before_them_for_validation(load, dated):
+    order = np.random.default_rng(1).permutation(N)
+    when = np.datetime64("2024-01-01") + order if dated else order * 2.5
+    table = columns(when=when)
+    own = load(table, time="when")
+    rows = rows_of(own, table["a"])
+    assert order[rows["train"]].tolist() == list(range(70))
+    assert order[rows["validation"]].tolist() == list(range(70, 85))
+    assert order[rows["test"]].tolist() == list(range(85, 100))
+    assert own.dataset.feature_names == ("a", "b")
+    assert own.notices == ("column 'when' orders the rows and is not a feature",)
+
+
+@pytest.mark.parametrize(
+    ("replaced", "keywords", "said"),
+    [
+        ({"g": ["u", "v"] * 50}, {"group": "g"}, r"'g' has 2 groups; three splits need 3"),
+        ({"g": ["u", "v", "w", "", ""] * 20}, {"group": "g"}, r"lacks 40 \(first: line 5\)"),
+        ({"t": ["2024-01-31", ""] * 50}, {"time": "t"}, r"'t' lacks 50 \(first: line 3\)"),
+        ({"t": ["2024-01-31", "later"] * 50}, {"time": "t"}, r"'t' has 'later' in line 3"),
+        ({"t": [True, False] * 50}, {"time": "t"}, "--time needs numbers, or dates"),
+        ({}, {"time": "a", "group": "b"}, "--group and --time"),
+        ({}, {"time": "y"}, "both --target and --time"),
+        ({}, {"drop": ["y"]}, "both --target and --drop"),
+        ({}, {"target": "Y"}, r"no column 'Y' \(did you mean 'y'\?\); its columns are a, b, y"),
+        ({}, {"drop": ["c"]}, "no column 'c'"),
+        ({}, {"id_column": "c"}, "no column 'c'"),
+        ({}, {"target": None}, "predict with --target; columns are a, b, y"),
+        ({}, {"drop": ["a", "b"]}, "no usable feature"),
+        ({}, {"task": "ranking"}, "task 'ranking' is unknown.*regression"),
+        ({}, {"target": None, "task": "auto"}, "predict with --target"),
+        ({}, {"target": None, "task": "regression"}, "predict with --target"),
+        ({}, {"missing": "zero"}, "'zero' is unknown"),
+        ({"a": np.ones(N), "b": np.ones(N)}, {}, "no usable feature"),
+        ({"a": [*range(98), "", "inf"]}, {}, r"'a' has 2 missing .*line 100.*--missing impute"),
+        ({"y": ["cat"] * N}, {}, "has only the value 'cat'"),
+        ({"y": np.linspace(0, 1, N)}, {}, "100 distinct values in 100 rows.*--task regression"),
+        ({"y": ["1.5", "2.5"] * 50}, {}, "numbers to predict, not classes.*--task regression"),
+        ({}, {"task": "regression"}, "'y' has 'cat' in line 2; .*--task classification"),
+        ({"y": [*range(99), "many"]}, {"task": "regression"}, "'y' has 'many' in line 101"),
+        ({"y": [*range(99), "many"]}, {"task": "auto"}, "'y' has 'many' in line 101"),
+        ({"y": [7.5] * N}, {"task": "regression"}, r"has only the value 7\.5"),
+        (
+            {"y": [0.5] * 80 + [1.5] * 20, "t": np.arange(N)},
+            {"task": "regression", "time": "t"},
+            r"training rows all have the target 0\.5",
+        ),
+        ({"y": ["1.5"] * 9 + ["?"] * 91}, {"task": "auto"}, "too few rows with a value in 'y': 9"),
+        ({"y": [f"name {i}" for i in range(N)]}, {}, "100 distinct values in 100 rows, too many"),
+        ({"y": ["u", "v"] * 4 + ["?"] * 92}, {}, "too few rows with a value in 'y': 8"),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_one_line(load, replaced, keywords, said):
+    with pytest.raises(InputError, match=said) as error:
+        load(columns(**replaced), **keywords)
+    assert "\n" not in str(error.value)
+
+
+def test_very_many_integers_are_no_classes_unless_they_repeat_often(load):
+    values = np.arange(101)
+    with pytest.raises(InputError, match=r"101 distinct values in 303 rows.*--task regression"):
+        load(columns(303, y=np.resize(values, 303)))
+    assert len(load(columns(606, y=np.resize(values, 606))).dataset.class_names) == 101
+    assert len(load(columns(12, y=np.resize(values[:4], 12))).dataset.class_names) == 4
+
+
+@pytest.mark.parametrize(
+    ("target", "task", "said"),
+    [
+        (["cat", "dog"], "classification", "text"),
+        (["yes", "no"], "classification", "yes or no"),
+        ([True, False], "classification", "yes or no"),
+        (["2024-01-31", "2024-02-01"], "classification", "text"),
+        ([1, 2, "unknown"], "classification", "text"),
+        ([3.0, 4.0, 8.0], "classification", "3 distinct whole numbers in 100 rows"),
+        (np.arange(30), "classification", "30 distinct whole numbers in 100 rows"),
+        (np.arange(31), "regression", "31 distinct whole numbers in 100 rows"),
+        ([1.5, 2.5], "regression", "numbers with fractions"),
+        (["0.25", "1", ""], "regression", "numbers with fractions"),
+    ],
+)
+def test_the_target_suggests_the_task_and_the_choice_is_said(load, target, task, said):
+    own = load(columns(y=np.resize(target, N)), task="auto")
+    assert own.task == task
+    assert own.dataset.is_regression == (task == "regression")
+    assert f"the task is {task}, since column 'y' holds {said}; --task" in own.notices[0]
+
+
+def test_few_rows_of_distinct_whole_numbers_are_numbers_to_predict(load):
+    assert load(columns(12, y=np.arange(12)), task="auto").task == "regression"
+
+
+def test_a_task_that_is_asked_for_is_done_without_a_word(load):
+    table = columns(y=np.resize(np.arange(40), N))
+    for task in ("classification", "regression"):
+        own = load(table, task=task)
+        assert (own.task, own.dataset.is_regression) == (task, task == "regression")
+        assert not any("the task is" in notice for notice in own.notices)
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.npz"])
+def test_numbers_to_predict_are_kept_as_they_are_and_cut_70_15_15(load, name):
+    table = columns(y=1e6 + np.random.default_rng(2).normal(size=N))
+    own = load(table, name, task="regression")
+    data = own.dataset
+    assert [len(part) for part in data.splits.values()] == [70, 15, 15]
+    rows = rows_of(own, table["a"])
+    assert sorted(np.concatenate(list(rows.values()))) == list(range(N))
+    for split, part in data.splits.items():
+        assert part.y.dtype == np.float64
+        np.testing.assert_array_equal(part.y, table["y"][rows[split]])
+    assert (data.class_names, data.target_name, own.unlabeled) == ((), "y", None)
+    other = load(table, name, task="regression", split_seed=1).dataset
+    assert not np.array_equal(other.test.x, data.test.x)
+
+
+def test_numbers_may_be_split_by_group_and_by_time(load):
+    numbers, group = np.linspace(0, 1, N), np.arange(N) % 10
+    table = columns(y=numbers, g=group, t=np.arange(N)[::-1])
+    parts = rows_of(load(table, task="auto", group="g"), table["a"]).values()
+    assert sum(len(set(group[rows])) for rows in parts) == 10
+    by_time = load(table, task="auto", time="t").dataset
+    assert by_time.test.y.max() < by_time.validation.y.min()
+    assert by_time.validation.y.max() < by_time.train.y.min()
+
+
+def test_rows_without_a_number_are_kept_apart_and_counted(load):
+    numbers = np.linspace(0, 1, N).astype(object)
+    numbers[[3, 50, 51]] = "", "inf", "NA"
+    table = columns(y=numbers)
+    own = load(table, task="regression")
+    assert sum(map(len, own.dataset.splits.values())) == 97
+    assert all(np.isfinite(part.y).all() for part in own.dataset.splits.values())
+    np.testing.assert_array_equal(own.unlabeled[:, 0], table["a"][[3, 50, 51]])
+    assert own.notices == (
+        "3 rows have no value in 'y' ('', 'NA', 'inf') and are kept apart, unlabeled",
+    )
+
+
+def test_numbers_may_be_known_without_being_learned_from(load):
+    own = load(columns(y=np.linspace(0, 1, N)), task="unsupervised")
+    assert own.task == "unsupervised"
+    assert own.dataset.is_regression
+
+
+def test_nine_rows_are_too_few_and_ten_are_enough(load):
+    with pytest.raises(InputError, match="too few rows with a value in 'y': 9"):
+        load(columns(9))
+    with pytest.raises(InputError, match="too few rows: 9"):
+        load(columns(9), target=None, task="unsupervised")
+    assert [len(part) for part in load(columns(10)).dataset.splits.values()] == [6, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([10, 9, 2, 10], ("2", "9", "10")),
+        (["1.0", "0.0", "2.0", "0.0"], ("0", "1", "2")),
+        ([True, False], ("False", "True")),
+        (["yes", "no"], ("no", "yes")),
+    ],
+)
+@pytest.mark.parametrize("name", ["data.csv", "data.npz"])
+def test_class_names_are_sorted_as_numbers_if_they_are_numbers(load, labels, names, name):
+    table = columns(y=np.resize(labels, N))
+    data = load(table, name).dataset
+    assert data.class_names == names
+    known = label_texts(Table(table), "y")
+    train = rows_of(load(table, name), table["a"])["train"]
+    assert [names[i] for i in data.train.y] == known[train].tolist()
+
+
+def test_rows_without_a_target_are_kept_apart_and_counted(load):
+    labels = columns()["y"].copy()
+    labels[[3, 50, 51]] = "", "none", "NA"
+    table = columns(y=labels)
+    own = load(table)
+    assert sum(map(len, own.dataset.splits.values())) == 97
+    np.testing.assert_array_equal(own.unlabeled[:, 0], table["a"][[3, 50, 51]])
+    assert own.notices == (
+        "3 rows have no value in 'y' ('', 'NA', 'none') and are kept apart, unlabeled",
+    )
+    assert own.dataset.class_names == ("cat", "dog", "eel")
+
+
+def test_without_a_target_all_rows_are_of_one_class(load):
+    data = load(columns(), target=None, task="unsupervised").dataset
+    assert data.class_names == ("all",)
+    assert data.feature_names == ("a", "b", "y=cat", "y=dog", "y=eel")
+    assert not any(part.y.any() for part in data.splits.values())
+    assert [len(part) for part in data.splits.values()] == [70, 15, 15]
+
+
+def test_a_target_may_be_known_without_being_learned_from(load):
+    data = load(columns(), task="unsupervised").dataset
+    assert data.class_names == ("cat", "dog", "eel")
+
+
+@pytest.mark.parametrize("split", [{}, {"group": "g"}, {"time": "t"}])
+def test_held_out_rows_change_no_training_number(load, split):
+    extra = {
+        "g": np.resize(np.arange(20), N),
+        "t": np.random.default_rng(1).permutation(N),
+        "c": np.resize(np.array(["u", "v"], dtype=object), N),
+        "m": np.resize(np.array([1.0, 4.0, np.nan, 2.0]), N),
+        "k": np.ones(N),
+    }
+    table = columns(**extra)
+    first = load(table, missing="impute", **split)
+    rows = rows_of(first, table["a"])
+    held_out = np.concatenate([rows["validation"], rows["test"]])
+    for name, outlier in (("b", 1e9), ("m", 1e9), ("c", "odd"), ("k", 7.0)):
+        table[name] = table[name].copy()
+        table[name][held_out] = outlier
+    second = load(table, missing="impute", **split)
+    np.testing.assert_array_equal(second.dataset.train.x, first.dataset.train.x)
+    assert second.dataset.feature_names == first.dataset.feature_names
+    assert [c.fill for c in second.encoder.columns] == [c.fill for c in first.encoder.columns]
+    assert second.dataset.test.x.max() == 1e9
+
+
+def test_a_second_file_in_another_order_gives_the_numbers_of_the_first(load, tmp_path):
+    table = columns(c=np.resize(["u", "v", "w"], N))
+    own = load(table)
+    rows = rows_of(own, table["a"])["test"]
+    moved = {name: table[name][rows] for name in ("c", "y", "b", "a")}
+    write_table(tmp_path / "new.csv", moved)
+    np.testing.assert_array_equal(
+        own.encoder.transform(read_table(tmp_path / "new.csv")), own.dataset.test.x
+    )

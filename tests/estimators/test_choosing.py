@@ -1,0 +1,115 @@
+"""n_components="auto": as few maps as do, chosen on rows set aside."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_blobs, make_moons
+
+from commands import piefs
+from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
+from piefs.errors import InputError
+from piefs.estimators.choosing import Stalling, fewest_maps, most_maps
+from piefs.training.callbacks import Checkpoint
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+SMALL = {
+    "n_components": "auto",
+    "steps_per_component": 300,
+    "batch_size": 64,
+    "hidden": (16, 16),
+    "early_stopping": False,
+    "random_state": 0,
+    "learning_rate": 0.01,
+}
+
+
+def line_and_blobs():
+    """Two classes along a line, a tenth of the labels wrong, and ten that lie around in space."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 3))
+    wrong = rng.random(400) < 0.1
+    blobs = make_blobs(400, 6, centers=10, cluster_std=0.6, random_state=0)
+    return (x, ((x[:, 0] > 0) ^ wrong).astype(int)), blobs
+
+
+def test_two_classes_on_a_line_need_few_maps_and_ten_classes_more(tmp_path):
+    (x, y), (many_x, many_y) = line_and_blobs()
+    few = PIEFSClassifier(**SMALL).fit(x[:300], y[:300])
+    more = PIEFSClassifier(**SMALL).fit(many_x[:300], many_y[:300])
+    assert few.n_components_ <= 2 < more.n_components_ < 30
+    assert few.score(x[300:], y[300:]) > 0.8
+    assert more.score(many_x[300:], many_y[300:]) > 0.9
+    assert few.transform(x).shape == (400, few.n_components_)
+    assert few.n_components == "auto"  # a keyword stays as it was given
+    few.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    assert again.n_components_ == few.n_components_
+    np.testing.assert_array_equal(again.predict(x), few.predict(x))
+
+
+def test_maps_in_turn_are_added_until_the_loss_stalls():
+    (x, y), _ = line_and_blobs()
+    keywords = SMALL | {"schedule": "sequential", "steps_per_component": 100}
+    heard = []
+
+    class Listener:
+        def begin(self, stage):
+            heard.append((stage.name, stage.config.n_components, stage.n_left))
+
+        def __call__(self, state):
+            pass
+
+    model = PIEFSClassifier(**keywords, callbacks=[Listener()]).fit(x, y)
+    assert model.n_components_ <= 4
+    assert heard[0] == ("choosing the number of maps", 32, 2)
+    assert heard[1] == ("training", model.n_components_, 1)
+    assert model.n_iter_budget_ == 100 * model.n_components_
+
+
+def test_numbers_to_predict_have_their_maps_chosen_too(tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (300, 2))
+    checkpoint = Checkpoint(tmp_path / "run.ckpt", every_seconds=0)
+    model = PIEFSRegressor(**SMALL, callbacks=[checkpoint]).fit(x, x[:, 0] + 0.1 * x[:, 1])
+    assert model.n_components_ <= 4
+    assert model.score(x, x[:, 0] + 0.1 * x[:, 1]) > 0.9
+
+
+def test_the_fewest_maps_within_an_error_of_the_best_are_taken():
+    noise = np.where(np.arange(100) % 2, 0.5, -0.5)[:, None]  # a standard error of 0.05
+    means = np.array([3.0, 1.1, 1.04, 1.0, 1.1])
+    assert fewest_maps(noise + means, chance=1.0) == 3
+    assert fewest_maps(np.tile(means, (9, 1)), chance=1.0) == 4
+    assert fewest_maps(np.tile(means, (9, 1)), chance=10.0) == 2
+    assert (most_maps(5), most_maps(100), most_maps(9999)) == (1, 10, 32)
+
+
+def test_the_fewest_maps_in_turn_are_those_after_which_little_is_gained():
+    stalling = Stalling(None, None, chance=0.7)
+    for losses, fewest in (((0.9, 0.5), 2), ((0.9, 0.5, 0.499), 2), ((0.9, 0.5, 0.4), 3)):
+        stalling.losses = [np.full(5, loss) for loss in losses]
+        assert stalling.fewest_maps == fewest
+
+
+def test_where_nothing_says_how_many_maps_do_it_is_refused():
+    x, y = make_moons(60, random_state=0)
+    with pytest.raises(InputError, match="needs labels"):
+        PIEFSTransformer(n_components="auto").fit(x)
+    with pytest.raises(InputError, match="have an order"):
+        PIEFSClassifier(n_components="auto", schedule="joint").fit(x, y)
+
+
+def test_the_command_line_takes_auto_and_refuses_other_words(tmp_path):
+    (x, y), _ = line_and_blobs()
+    table = np.column_stack([x, y])[:150]
+    np.savetxt(tmp_path / "t.csv", table, delimiter=",", header="a,b,c,y", comments="")
+    arguments = (tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "run")
+    done = piefs("fit", *arguments, "-k", "few")
+    assert done.returncode == 2
+    assert "whole number or auto" in done.stderr
+    done = piefs("fit", *arguments, "-k", "auto", "--steps", 60)
+    assert done.returncode == 0, done.stderr
+    metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
+    assert metrics["config"]["n_components"] == len(metrics["energies"]) < 10

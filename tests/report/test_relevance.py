@@ -1,0 +1,109 @@
+"""Relevance from the maps and from the metric, and its pictures."""
+
+import jax
+import jax.numpy as jnp
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+
+from piefs import plot
+from piefs.core.losses import init_readout
+from piefs.core.maps import init_map, stack
+from piefs.core.metric import RotatedDiag, SharedDiag
+from piefs.core.metric.scales import Diag
+from piefs.core.model import Model
+from piefs.core.rotations import ROTATIONS, rotate
+from piefs.report.relevance import (
+    column_relevance,
+    gradient_outer_product,
+    inverse_metric,
+    metric_matrices,
+    slopes_by_map,
+)
+
+matplotlib.use("Agg")
+D, K = 3, 2
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+def model(metric):
+    maps = stack([init_map(jax.random.key(k), D, (4,), "tanh") for k in range(K)])
+    mixing = jnp.array([[1.0, 0.0], [0.5, 2.0]])
+    scale = jnp.array([1.0, 2.0, 0.5])
+    return Model(jnp.ones(D), scale, maps, mixing, metric, init_readout(2, K))
+
+
+def test_outer_product_is_that_of_the_coordinates_in_the_inputs_the_maps_see(rng):
+    fitted = model(SharedDiag(jnp.zeros(D)))
+    x = rng.normal(size=(6, D)).astype(np.float32)
+    seen = fitted.standardized(x)
+
+    def coordinates(row):
+        return fitted.coordinates((row * fitted.scale + fitted.center)[None])[0]
+
+    slopes = np.asarray(jax.vmap(jax.jacrev(coordinates))(seen))
+    expected = np.einsum("nki,nkj->ij", slopes, slopes) / 6
+    np.testing.assert_allclose(gradient_outer_product(fitted, x), expected, rtol=1e-4, atol=1e-6)
+
+
+def test_matrices_are_scales_times_rotation_and_their_inverse_square_is_averaged(rng, network):
+    scales, angles = Diag(network(rng, (D, 4, D))), network(rng, (D, 4, D - 1))
+    metric = jax.tree.map(
+        lambda a: a.astype(jnp.float32), RotatedDiag(scales, angles, ROTATIONS["trotter"])
+    )
+    fitted, x = model(metric), rng.normal(size=(4, D)).astype(np.float32)
+    seen = fitted.standardized(x)
+    found = metric_matrices(fitted, x)
+    lam = np.exp(np.asarray(metric.log_scales(seen)))
+    for i in range(4):
+        omega = metric.rotation_parameters(seen[i : i + 1])
+        u = np.asarray(rotate(metric.rotation, omega, jnp.eye(D))).T
+        np.testing.assert_allclose(found[i], lam[i][:, None] * u, rtol=1e-4, atol=1e-5)
+    expected = np.mean([np.linalg.inv(a.T @ a) for a in found.astype(float)], axis=0)
+    np.testing.assert_allclose(inverse_metric(fitted, x), expected, rtol=1e-3, atol=1e-5)
+
+
+def test_relevance_is_a_share():
+    np.testing.assert_allclose(column_relevance(np.diag([3.0, 1.0])), [0.75, 0.25])
+
+
+def test_ellipses_are_long_where_slopes_are_cheap():
+    x = np.array([[0.0, 0.0], [1.0, 1.0]])
+    cheap_upwards = np.diag([4.0, 0.5])
+    ax = plot.plane_metric(lambda rows: np.repeat(cheap_upwards[None], len(rows), 0), x, n_across=3)
+    (ellipses,) = [c for c in ax.collections if hasattr(c, "get_angles")]
+    assert len(ellipses.get_offsets()) == 9
+    np.testing.assert_allclose(np.abs(ellipses.get_angles()), 90)
+    np.testing.assert_allclose(ellipses.get_widths() / ellipses.get_heights(), 8)
+
+
+def test_bars_show_the_most_relevant_columns_first():
+    ax = plot.relevance_bars(np.array([0.1, 0.6, 0.3]), ["a", "b", "c"], n_most=2)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "c"]
+    assert "2 of 3 columns" in ax.get_xlabel()
+
+
+def test_image_shows_the_relevance_of_each_pixel():
+    ax = plot.relevance_image(np.arange(6.0), (2, 3))
+    np.testing.assert_array_equal(ax.images[0].get_array(), [[0, 1, 2], [3, 4, 5]])
+
+
+def test_slopes_by_map_are_mean_squares_of_the_coordinates_derivatives():
+    fitted = model(SharedDiag(jnp.zeros(D)))
+    x = np.random.default_rng(0).normal(size=(7, D)).astype(np.float32)
+
+    def seen(z):  # the coordinates as functions of what the maps see
+        return fitted.coordinates(z[None] * fitted.scale + fitted.center)[0]
+
+    jacobians = jax.vmap(jax.jacobian(seen))(fitted.standardized(x))
+    expected = np.mean(np.asarray(jacobians) ** 2, axis=0).T
+    slopes = slopes_by_map(fitted, x)
+    np.testing.assert_allclose(slopes, expected, rtol=1e-4)
+    diagonal = np.diag(gradient_outer_product(fitted, x))
+    np.testing.assert_allclose(slopes.sum(axis=1), diagonal, rtol=1e-5)

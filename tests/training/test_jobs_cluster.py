@@ -1,0 +1,267 @@
+"""Trainings on the workers of a real scheduler, each a process; one is killed."""
+
+import json
+import os
+import shlex
+import signal
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from distributed import Client
+
+import chores
+from clusters import dask_cluster
+from commands import piefs
+from pages import ROOT, commands, run_python, train_briefly
+from piefs import PIEFSClassifier, tune
+from piefs.errors import InputError
+from piefs.training.jobs import JobError, cluster, open_workers
+from reproduction.cells import Cell
+from reproduction.grid import run_grid
+from reproduction.records import Records
+from toys import SMALL
+
+N_WORKERS = 3
+ADDRESS = "tcp://scheduler:8786"  # on the page
+NOBODY = "tcp://127.0.0.1:9"
+TINY = {"hidden": (8,), "n_components": 2, "activation": "silu", "metric": "off"}
+TINY |= {"steps_per_component": 60, "early_stopping": False, "batch_size": 64}
+
+
+def cells(method, n):
+    return [Cell("two-moons", method, "supervised", "paper", seed) for seed in range(n)]
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    with dask_cluster(tmp_path_factory.mktemp("cluster"), N_WORKERS) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def client(address):
+    with Client(address, set_as_default=False) as client:
+        client.wait_for_workers(N_WORKERS, timeout=60)
+        yield client
+
+
+@pytest.fixture(scope="module")
+def table():
+    x = np.random.default_rng(0).normal(size=(120, 3))
+    return x, (x[:, 0] + x[:, 1] > 0).astype(int)
+
+
+# --- the grid ----------------------------------------------------------------------------------
+
+
+def test_fifty_cells_have_one_record_each_though_a_worker_is_killed(client, tmp_path, monkeypatch):
+    processes = client.run(os.getpid)
+    write, written, killed = Records.write, [], []
+
+    def counted(self, cell, *content):
+        written.append(cell)
+        write(self, cell, *content)
+
+    def kill_one_at_work(progress):
+        busy = [worker for worker, tasks in client.processing().items() if tasks]
+        if progress.done and busy and not killed:
+            killed.append(busy[0])
+            os.kill(processes[busy[0]], signal.SIGKILL)
+
+    monkeypatch.setattr(Records, "write", counted)
+    wanted = [*cells("random-forest", 5), *cells("lda", 45)]
+    progress = run_grid(wanted, tmp_path, dask=client, quick=True, watch=kill_one_at_work)
+    assert killed
+    assert killed[0] not in client.nthreads()
+    assert progress.failed == {}
+    assert sorted(progress.done) == sorted(written) == sorted(wanted)
+    found = [json.loads(path.read_text()) for path in tmp_path.rglob("metrics.json")]
+    assert sorted(metrics["cell"] for metrics in found) == sorted(map(str, wanted))
+
+
+def test_a_cell_of_ours_comes_back_whole_and_leaves_nothing_behind(address, tmp_path):
+    (cell,) = cells("piefs-off", 1)
+    assert run_grid([cell], tmp_path, dask=address, quick=True).done == [cell]
+    record = Records(tmp_path / "records").load(cell)
+    assert record.metrics["accuracy"]["test"] > 0.5
+    assert record.history()[-1]["map"] == 3
+    assert (record.folder / "plane.npz").is_file()
+    assert not (tmp_path / "running").exists()
+
+
+def test_an_interrupt_keeps_what_is_done_and_a_second_call_does_the_rest(client, tmp_path):
+    def interrupt(progress):
+        if len(progress.done) == 2:
+            raise KeyboardInterrupt
+
+    wanted = cells("lda", 8)
+    with pytest.raises(KeyboardInterrupt):
+        run_grid(wanted, tmp_path, dask=client, quick=True, watch=interrupt)
+    assert len(Records(tmp_path / "records").of(wanted)) == 2
+    assert len(run_grid(wanted, tmp_path, dask=client, quick=True).done) == 6
+
+
+def test_a_worker_without_the_data_is_named_with_what_is_missing(client, tmp_path):
+    missing = Cell("mnist", "lda", "supervised", "paper", 0)
+    progress = run_grid([missing], tmp_path, dask=client, data_dir=tmp_path / "nowhere")
+    (reason,) = progress.failed.values()
+    assert reason.startswith("worker tcp://127.0.0.1")
+    assert "data set 'mnist' not found" in reason
+    assert "nowhere" in reason
+
+
+# --- the search, and folds ---------------------------------------------------------------------
+
+
+def test_a_search_finds_the_same_settings_as_on_this_machine(address, table, tmp_path):
+    keywords = {"n_trials": 4, "fixed": TINY}
+    here = tune(*table, **keywords)
+    there = tune(*table, **keywords, dask=address, out=tmp_path)
+    assert there.keywords == here.keywords
+    losses = [[record["loss"] for record in found.records] for found in (here, there)]
+    assert sorted(losses[1]) == pytest.approx(sorted(losses[0]), rel=1e-4)
+    assert len(list((tmp_path / "trials").iterdir())) == len(there.records)
+
+
+def test_folds_are_fitted_the_same_as_on_this_machine(client, table):
+    model = PIEFSClassifier(**SMALL | {"batch_size": 32})
+    here = model.fit_transform(*table, cross_fit=2)
+    scores = model.cross_fit_scores_
+    there = model.fit_transform(*table, cross_fit=2, dask=client)
+    np.testing.assert_allclose(there, here, atol=1e-3)
+    assert model.cross_fit_scores_ == pytest.approx(scores)
+    with pytest.raises(InputError, match="cross_fit"):
+        model.fit_transform(*table, dask=client)
+
+
+# --- the command line --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        (["--dask", NOBODY], "no Dask scheduler answers at 'tcp://127.0.0.1:9'"),
+        (["--dask", "nonsense://x"], "no Dask scheduler answers at 'nonsense://x'"),
+        (["--dask", NOBODY, "--jobs", "2"], "a number of jobs is for this machine"),
+    ],
+)
+@pytest.mark.parametrize("command", [["reproduce", "--quick"], ["tune", "two-moons"]])
+def test_a_cluster_that_does_not_answer_is_one_line_and_exit_code_two(
+    command, where, reason, tmp_path, monkeypatch
+):
+    if command[0] == "tune":
+        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+    begun = time.monotonic()
+    done = piefs(*command, *where, cwd=tmp_path)
+    assert time.monotonic() - begun < 10
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not any(tmp_path.iterdir())
+
+
+# --- the page ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def page(address, tmp_path, monkeypatch):
+    """The page on clusters, with the address of this one and a short search."""
+    monkeypatch.chdir(tmp_path)
+    train_briefly(monkeypatch)
+    text = (ROOT / "docs" / "cluster.md").read_text()
+    assert ADDRESS in text
+    copy = tmp_path / "cluster.md"
+    copy.write_text(text.replace(ADDRESS, address).replace("n_trials=18", "n_trials=1"))
+    return copy
+
+
+def test_the_python_of_the_page_runs(page):
+    names = run_python(page)
+    names["client"].close()
+    assert names["honest"].shape == (400, 2)
+    assert names["phi"].shape == (1_000_000, 2)
+    assert set(names["labels"].compute()) <= {"in", "out"}
+    assert names["from_files"].n_features_in_ == 2
+
+
+def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "reproduction.grid_command.cells_of", lambda *args, **keywords: cells("lda", 1)
+    )
+    monkeypatch.setattr(
+        "reproduction.grid_command.write_report", lambda out: (out / "report.html", [])
+    )
+    quick = {"fixed": TINY, "n_trials": 1}
+    monkeypatch.setattr(
+        "piefs.app.tune.tune", lambda *args, **keywords: tune(*args, **keywords | quick)
+    )
+    rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(99)]
+    (tmp_path / "customers.csv").write_text("\n".join(["customer,visits,calls,churn", *rows]))
+    of_dask, ours = [], []
+    for command in commands(page):
+        program, *arguments = shlex.split(command)
+        (ours if program == "piefs" else of_dask).append(arguments)
+    assert [arguments[0] for arguments in of_dask] == ["scheduler", "worker"]
+    for arguments in ours:
+        if "--coordinator" in arguments:  # several at a time: test_cli_processes.py
+            continue
+        done = piefs(*arguments, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+
+
+# --- what can be wrong with a cluster ----------------------------------------------------------
+
+
+def test_workers_of_other_versions_are_refused_by_name(client, monkeypatch):
+    versions = cluster.library_versions() | {"piefs": "99.0"}
+    monkeypatch.setattr(cluster, "library_versions", lambda: versions)
+    with (
+        pytest.raises(InputError, match=r"worker tcp://.* it has piefs .*, and piefs 99.0 is want"),
+        open_workers(chores.times, 1, dask=client),
+    ):
+        pass
+
+
+def test_a_scheduler_without_workers_is_told_how_to_get_some(tmp_path, monkeypatch):
+    monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.2)
+    with (
+        dask_cluster(tmp_path, 0) as address,
+        pytest.raises(InputError, match=f"no workers: start some with `dask worker {address}"),
+        open_workers(chores.times, 1, dask=address),
+    ):
+        pass
+
+
+def test_without_the_extra_it_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with (
+        pytest.raises(InputError, match=r"pip install 'piefs\[dask\]'"),
+        open_workers(chores.times, 1, dask=NOBODY),
+    ):
+        pass
+
+
+def test_a_job_that_fails_says_on_which_worker(client):
+    with open_workers(chores.times, 10, dask=client) as workers:
+        ended = {ended.job[0]: ended for ended in workers.run([(-1,), (2,)])}
+    assert ended[2].result() == 20
+    with pytest.raises(JobError, match=r"^worker tcp://.*: ValueError: -1 is below zero$"):
+        ended[-1].result()
+
+
+def test_a_worker_with_many_threads_has_one_job_at_a_time(monkeypatch):
+    worker = SimpleNamespace(address="tcp://127.0.0.1:1")
+    monkeypatch.setattr("distributed.get_worker", lambda: worker)
+    with ThreadPoolExecutor(3) as threads:
+        versions = cluster.library_versions()
+        jobs = [
+            threads.submit(cluster.at_work, chores.interval, 0.05, (name,), versions)
+            for name in "abc"
+        ]
+        times = sorted(job.result() for job in jobs)
+    assert all(end <= begun for (_, end), (begun, _) in pairwise(times))

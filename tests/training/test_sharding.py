@@ -1,0 +1,83 @@
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from commands import free_port
+from piefs.errors import InputError
+from piefs.training.sharding import Devices, devices_of
+
+PEERS = Path(__file__).parents[1] / "peers.py"
+
+
+@pytest.fixture(scope="module")
+def trained_by(tmp_path_factory):
+    """What so many processes, each with so many devices, have learned together."""
+    folder = tmp_path_factory.mktemp("company")
+    return partial(_trained_by, folder)
+
+
+def _trained_by(folder, n_processes, n_devices=1):
+    def run(command):
+        return subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+
+    out = folder / f"{n_processes}x{n_devices}.npz"
+    address = f"127.0.0.1:{free_port()}"
+    commands = [
+        [sys.executable, PEERS, address, str(n_processes), str(i), out, str(n_devices)]
+        for i in range(n_processes)
+    ]
+    with ThreadPoolExecutor(n_processes) as pool:
+        ended = list(pool.map(run, commands))
+    assert all(one.returncode == 0 for one in ended), ended[0].stderr
+    return np.load(out)
+
+
+def test_company_learns_what_one_device_learns(trained_by):
+    together, alone = trained_by(2, n_devices=2), trained_by(1)
+    assert together["n_devices"] == 4
+    for name in set(together.files) - {"n_devices"}:
+        tolerance = 1e-6 if name.startswith("first_step") else 1e-8
+        np.testing.assert_allclose(together[name], alone[name], atol=tolerance, err_msg=name)
+
+
+def test_one_device_takes_a_batch_as_it_is():
+    np.testing.assert_array_equal(devices_of(None).places(5), np.arange(5))
+
+
+@given(n_devices=st.integers(1, 9), batch=st.integers(2, 60))
+def test_devices_take_equal_shares_of_either_half_and_each_row_once(n_devices, batch):
+    places = AnyDevices(n_devices).places(batch).reshape(n_devices, -1)
+    assert sorted(places[places >= 0]) == list(range(batch))
+    n_first = -(-(batch // 2) // n_devices)
+    first, second = places[:, :n_first], places[:, n_first:]
+    assert first.max() == batch // 2 - 1
+    assert second[second >= 0].min() == batch // 2
+
+
+class AnyDevices(Devices):
+    """Where rows go does not depend on there being so many devices."""
+
+    @property
+    def n_devices(self):
+        return self.mesh
+
+    def _own_devices(self):
+        return np.arange(self.n_devices)
+
+
+@pytest.mark.parametrize("wanted", ["some", 0, True, 1.5])
+def test_what_is_no_number_of_devices_is_refused(wanted):
+    with pytest.raises(InputError, match="devices must be"):
+        devices_of(wanted)
+
+
+def test_more_devices_than_there_are_are_refused():
+    with pytest.raises(InputError, match="JAX sees 1"):
+        devices_of(9)

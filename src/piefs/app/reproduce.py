@@ -7,13 +7,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import piefs
 from piefs.errors import InputError
 
 
 def reproduction(module: str) -> Any:
     """A module of `reproduction/`, from the checkout that this is run in or installed from."""
-    for root in (Path.cwd(), Path(piefs.__file__).parents[2]):
+    for root in (Path.cwd(), Path(__file__).parents[3]):
         if (root / "reproduction" / "__init__.py").is_file():
             if str(root) not in sys.path:
                 sys.path.insert(0, str(root))

@@ -10,9 +10,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 
-from piefs import plot
 from piefs.data import Dataset, atomic
 from piefs.estimators.base import BasePIEFS
+from piefs.report import plot
 
 
 def draw(estimator: BasePIEFS, readout: Any, data: Dataset, folder: Path) -> None:

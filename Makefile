@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Where it is set, as in many containers, every process reads all of its libraries' sources anew: seconds for each.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test lint docs pages bench fuzz soak coverage mutants clean
+.PHONY: install demo test test-all fast slow lint docs pages bench fuzz soak coverage mutants clean
 
 install: .venv/.installed
 
@@ -24,8 +24,18 @@ lint: install
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 
-test: lint
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Lint runs beside the tests: it is a small part of them, and neither waits for the other.
+test: install
+	$(MAKE) --no-print-directory --jobs 2 --output-sync=target lint fast
+
+fast: install
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m "not slow"
+
+# What `make test` leaves out: processes, browsers, clusters, the docs, every family of metrics.
+slow: install
+	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m slow
+
+test-all: test slow
 
 # The site, with every example executed, in docs/_build/html.
 docs: install

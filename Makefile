@@ -80,7 +80,7 @@ coverage: install
 
 # Small changes to the maths, one at a time, to see whether a test notices; some hours for all.
 mutants: install
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[mutants]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --group mutants
 	$(BIN)/python -m lab.mutants $(ONLY)
 	$(BIN)/python -m lab.mutants.score
 

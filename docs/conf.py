@@ -13,7 +13,7 @@ os.environ.setdefault("MPLBACKEND", "agg")
 
 project, author = "piefs", "The piefs developers"
 copyright = author
-release = version = version_of("piefs")
+release = version = version_of("piefs-learn")
 extensions = [
     "command_pages",
     "myst_parser",

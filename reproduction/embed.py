@@ -1,7 +1,7 @@
 """Making the paper's CIFAR-10 data: 512-d penultimate activations of a pretrained ResNet-18.
 
 Images and weights come from torchvision, which downloads both, so this needs a network and the
-extra `piefs[build]`. What is made is kept as a file, and read from then on like any other.
+dependency group `embed`. What is made is kept as a file, and read from then on like any other.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _torchvision() -> Any:
         import torchvision  # pyright: ignore[reportMissingImports]
     except ImportError as error:
         raise InputError(
-            "building cifar10-r18 needs torchvision: pip install 'piefs[build]'"
+            "building cifar10-r18 needs torchvision: pip install torchvision"
         ) from error
     return torchvision
 

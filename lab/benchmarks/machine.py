@@ -14,7 +14,7 @@ from lab.benchmarks.timing import interleaved
 
 PACKAGES = (
     *("jax", "jaxlib", "numpy", "onnx", "onnxruntime", "optax"),
-    *("piefs", "scikit-learn", "torch", "umap-learn"),
+    *("scikit-learn", "torch", "umap-learn"),
 )
 
 BUSY = 0.1
@@ -34,7 +34,8 @@ def description() -> dict[str, Any]:
         "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "system": f"{platform.system()} {platform.machine()}",
         "python": platform.python_version(),
-        "versions": {name: found for name in PACKAGES if (found := _version(name))},
+        "versions": {"piefs": version("piefs-learn")}
+        | {name: found for name in PACKAGES if (found := _version(name))},
         "busy_before": round(busy_share(), 2),
     }
 

@@ -139,8 +139,7 @@ class SupervisedUMAP(SizedFeatures):
             from umap import UMAP  # pyright: ignore[reportMissingImports]
         except ImportError as error:
             raise InputError(
-                "the baseline 'umap' needs umap-learn, the extra 'umap': "
-                "pip install 'piefs[umap]' or pip install umap-learn"
+                "the baseline 'umap' needs umap-learn: pip install umap-learn"
             ) from error
         labels = None if y is None else np.unique(y, return_inverse=True)[1]
         umap = UMAP(n_components=self.n_components, random_state=self.random_state, n_jobs=1)

@@ -69,6 +69,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("piefs-learn")
     if name in _HOMES:
         return getattr(import_module(f"piefs.{_HOMES[name]}"), name)
     if name in __all__:

@@ -72,7 +72,7 @@ def _options(
     if version:
         from importlib.metadata import version as installed
 
-        typer.echo(f"piefs {installed('piefs')}")
+        typer.echo(f"piefs {installed('piefs-learn')}")
         raise typer.Exit
 
 

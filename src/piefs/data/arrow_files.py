@@ -38,7 +38,7 @@ def pyarrow_parquet(path: Path) -> Any:
         return import_module("pyarrow.parquet")
     except ImportError as error:
         raise InputError(
-            f"{path}: parquet files need pyarrow; pip install piefs[parquet]"
+            f"{path}: parquet files need pyarrow; pip install piefs-learn[app]"
         ) from error
 
 
@@ -116,7 +116,7 @@ def _pyarrow(path: Path) -> Any:
     except ImportError as error:
         kind = path.suffix[1:].lower()
         raise InputError(
-            f"{path}: {kind} files need pyarrow; pip install piefs[parquet]"
+            f"{path}: {kind} files need pyarrow; pip install piefs-learn[app]"
         ) from error
 
 

@@ -21,7 +21,7 @@ from piefs.errors import InputError
 FORMAT_VERSION = 2
 MOST_BYTES = 16 * 2**30
 WEIGHTS, DOCUMENT = "weights.safetensors", "model.json"
-LIBRARIES = ("piefs", "jax", "equinox", "optax", "numpy", "scipy", "scikit-learn")
+LIBRARIES = ("jax", "equinox", "optax", "numpy", "scipy", "scikit-learn")
 
 
 class ModelFileError(InputError):
@@ -30,7 +30,8 @@ class ModelFileError(InputError):
 
 def library_versions() -> dict[str, str]:
     """The versions that a result depends on."""
-    return {name: version(name) for name in LIBRARIES}
+    found = {name: version(name) for name in LIBRARIES}
+    return {"piefs": version("piefs-learn")} | found
 
 
 def flatten(tree: Any) -> dict[str, np.ndarray]:

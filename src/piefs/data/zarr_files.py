@@ -100,7 +100,7 @@ def _opened(path: Path) -> Any:
     try:
         zarr = import_module("zarr")
     except ImportError as error:
-        raise InputError(f"{path}: Zarr arrays need zarr; pip install piefs[zarr]") from error
+        raise InputError(f"{path}: Zarr arrays need zarr; pip install piefs-learn[zarr]") from error
     with decoding(path):
         for name in (*MARKS, ".zattrs", ".zmetadata"):
             if (path / name).exists():

@@ -44,7 +44,7 @@ def _document(model: PlainModel) -> dict[str, Any]:
     columns = [column for column in table["columns"] if column["kind"] != "dropped"]
     fields = ("name", "kind", "fill", "categories")
     return {
-        "piefs_version": version("piefs"),
+        "piefs_version": version("piefs-learn"),
         "task": model.task,
         "n_features": model.n_features,
         "feature_names": None if model.feature_names is None else list(model.feature_names),

@@ -106,7 +106,7 @@ def onnx_bytes(model: PlainModel) -> bytes:
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR_VERSION,
         producer_name="piefs",
-        producer_version=version("piefs"),
+        producer_version=version("piefs-learn"),
         doc_string=_description(model),
     )
     onnx.helper.set_model_props(content, _properties(model))
@@ -126,7 +126,9 @@ def _onnx() -> Any:
     try:
         return import_module("onnx")
     except ImportError as error:
-        raise InputError("an ONNX file needs the package onnx; pip install piefs[onnx]") from error
+        raise InputError(
+            "an ONNX file needs the package onnx; pip install piefs-learn[onnx]"
+        ) from error
 
 
 def _outputs(graph: Graph, model: PlainModel) -> list[tuple[str, Any, list[Any]]]:
@@ -189,7 +191,7 @@ def _prediction(graph: Graph, model: PlainModel, values: str) -> tuple[str, Any,
 
 def _properties(model: PlainModel) -> dict[str, str]:
     """Names and versions, as JSON where they are lists."""
-    found = {"piefs_version": version("piefs"), "task": model.task}
+    found = {"piefs_version": version("piefs-learn"), "task": model.task}
     if model.feature_names is not None:
         found["feature_names"] = json.dumps(list(model.feature_names))
     if model.labels is not None:

@@ -128,7 +128,7 @@ def _distributed() -> Any:
         import distributed
     except ImportError as error:
         raise InputError(
-            "a Dask cluster needs further packages: pip install 'piefs[dask]'"
+            "a Dask cluster needs further packages: pip install 'piefs-learn[dask]'"
         ) from error
     return distributed
 

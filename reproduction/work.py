@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from piefs.app.runs import RunFolder, run
+from piefs.app.run import RunFolder, run
 from piefs.data import Dataset, load
 from piefs.data.models import library_versions
 from piefs.estimators import load as load_model

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from zarr.codecs import GzipCodec
 
 from piefs import Checkpoint, PIEFSClassifier
-from piefs.app.runs import described_data, run
+from piefs.app.run import described_data, run
 from piefs.app.tuning import tune
 from piefs.data.table_files import write_table
 from piefs.data.tabular import load_own

@@ -21,8 +21,8 @@ from lab.fuzz.mutations import mutate
 from lab.fuzz.seeds import FIXED, NUMBERS, SMALL, rows
 from piefs import Checkpoint, PIEFSClassifier, open_rows
 from piefs.app.config import read_config
-from piefs.app.inspecting import tell_model
-from piefs.app.opening import open_model
+from piefs.app.inspect import tell_model
+from piefs.app.model import open_model
 from piefs.app.tuning.search import Search, _problem
 from piefs.data.documents import reading
 from piefs.data.encoder import TableEncoder

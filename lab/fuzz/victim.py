@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from piefs.app.runs import run
+from piefs.app.run import run
 from piefs.data import load
 from piefs.training.compilation import keep_compiled
 

@@ -213,7 +213,7 @@ def test_a_cell_that_fails_is_told_and_does_not_stop_the_others(tmp_path):
 
 
 def test_work_resumes_a_run_that_was_cut_off(tmp_path, monkeypatch):
-    import piefs.app.runs.fit as fit
+    import piefs.app.run as fit
 
     whole = work(MOONS, tmp_path / "whole", quick=True)
 

@@ -8,8 +8,8 @@ import pytest
 from sklearn.metrics import r2_score
 
 from commands import piefs
-from piefs.app.inspecting import show_model
-from piefs.app.use import show_scores, write_coordinates, write_predictions
+from piefs.app.inspect import show_model
+from piefs.app.predict import show_scores, write_coordinates, write_predictions
 from piefs.errors import InputError
 from piefs.report.findings import overfitting
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
-from piefs.app.runs import run
+from piefs.app.run import run
 from piefs.data import load
 from piefs.estimators import PIEFSTransformer
 from piefs.report.scores import Probe, classification_scores, expected_calibration_error

@@ -8,7 +8,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.metrics import mean_absolute_error, mean_squared_error, r2_score
 
 import piefs
-from piefs.app.runs import run
+from piefs.app.run import run
 from piefs.data import Dataset, Split, load
 from piefs.errors import InputError
 from piefs.report.scores import regression_scores

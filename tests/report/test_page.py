@@ -10,7 +10,7 @@ import pytest
 
 from browser import BROWSER, WHY_NONE, Browser
 from commands import piefs
-from piefs.app.runs import run
+from piefs.app.run import run
 from piefs.data import load
 from piefs.report import EVIDENCE, write_page
 from piefs.report.html import embedded_json

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from piefs.app.opening import open_estimator, with_table
+from piefs.app.model import open_estimator, with_table
 from piefs.data.table import listing
 from piefs.errors import InputError
 from piefs.estimators.exporting import plain_model

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from piefs.app.config import read_config, use_device
 from piefs.app.options import Company, Source
-from piefs.app.runs import RunFolder, described_data, run
+from piefs.app.run import RunFolder, described_data, run
 from piefs.data import BUILTIN, Dataset, load
 from piefs.data.documents import read_json, reading
 from piefs.data.large_files import is_to_be_streamed

@@ -201,7 +201,7 @@ def transform(
     debug: Debug = False,
 ) -> None:
     """Write the coordinates φ₁ … φ_K of each row."""
-    from piefs.app.use import write_coordinates
+    from piefs.app.predict import write_coordinates
 
     write_coordinates(
         model, data, out, split=split.value, data_dir=data_dir, quiet=quiet, lazy=lazy
@@ -220,7 +220,7 @@ def predict(
     debug: Debug = False,
 ) -> None:
     """Write the label and the class probabilities of each row, or the predicted number."""
-    from piefs.app.use import write_predictions
+    from piefs.app.predict import write_predictions
 
     write_predictions(
         model, data, out, split=split.value, data_dir=data_dir, quiet=quiet, lazy=lazy
@@ -240,7 +240,7 @@ def score(
     debug: Debug = False,
 ) -> None:
     """Measure a model on rows whose labels, or numbers, are known."""
-    from piefs.app.use import show_scores
+    from piefs.app.predict import show_scores
 
     show_scores(model, data, target=target, split=split.value, data_dir=data_dir, as_json=as_json)
 
@@ -248,7 +248,7 @@ def score(
 @app.command()
 def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
     """Say what a model is: its data, columns, target, settings and maps."""
-    from piefs.app.inspecting import show_model
+    from piefs.app.inspect import show_model
 
     show_model(model, as_json=as_json)
 

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from piefs.app.opening import Opened, open_model
+from piefs.app.model import FittedModel, open_model
 from piefs.data.documents import reading
 from piefs.data.models import DOCUMENT
 from piefs.estimators import PIEFSRegressor, PIEFSTransformer
@@ -26,7 +26,7 @@ def show_model(path: Path, *, as_json: bool) -> None:
         tell_model(model, Console(highlight=False))  # which takes long on long words
 
 
-def tell_model(model: Opened, console: Console) -> None:
+def tell_model(model: FittedModel, console: Console) -> None:
     """The model's data, columns, settings and maps, for people."""
     document = model.document
     console.print(f"[bold]{document['estimator']}[/bold] fitted on {escape(document['dataset'])}")
@@ -49,7 +49,7 @@ def tell_model(model: Opened, console: Console) -> None:
     console.print(f"written with {escape(versions)}", style="dim")
 
 
-def _described_target(model: Opened) -> str:
+def _described_target(model: FittedModel) -> str:
     if isinstance(model.estimator, PIEFSRegressor):
         mean, deviation = model.estimator.target_center_[0], model.estimator.target_scale_[0]
         return f"a number, {mean:.4g} ± {deviation:.4g} in training"

@@ -1,4 +1,4 @@
-"""A fitted model opened for use, and the rows it is used on."""
+"""A fitted model opened from its folder, and the rows it is used on."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from piefs.estimators.files import load_with_document
 
 
 @dataclass(frozen=True)
-class Opened:
-    """A model with the way it reads tables."""
+class FittedModel:
+    """A fitted estimator with the way it reads tables."""
 
     estimator: PIEFSClassifier | PIEFSRegressor | PIEFSTransformer
     document: dict[str, Any]
@@ -32,31 +32,43 @@ class Opened:
         """The names of the classes, in the order of the readout's outputs; none for numbers."""
         return self.document["class_names"]
 
+    @property
+    def id_column(self) -> str | None:
+        """The column that names rows, if there is one."""
+        return self.document.get("id")
+
     def predictor(self) -> PIEFSClassifier | PIEFSRegressor:
         """The estimator, if it can predict."""
         if isinstance(self.estimator, PIEFSTransformer):
-            raise InputError("this model was fitted without labels: it transforms, and no more")
+            raise InputError(
+                "this model was fitted without labels: it transforms, but cannot predict"
+            )
         return self.estimator
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Encoded rows, and where the user's own came from."""
+class EncodedRows:
+    """Features of rows, and the table or the labels that they came with."""
 
     x: np.ndarray
     table: Table | None = None
     labels: np.ndarray | None = None
 
 
-def open_model(path: Path) -> Opened:
+def open_estimator(path: Path) -> tuple[Any, dict[str, Any]]:
+    """The estimator of a run's folder, or of the model folder in it, and its document."""
+    return load_with_document(path / "model" if (path / "model").is_dir() else path)
+
+
+def open_model(path: Path) -> FittedModel:
     """The model of a run's folder, or of the model folder in it, with its way to read tables."""
     return with_table(path, *open_estimator(path))
 
 
-def with_table(path: Path, estimator: Any, document: dict[str, Any]) -> Opened:
+def with_table(path: Path, estimator: Any, document: dict[str, Any]) -> FittedModel:
     """An estimator with the way its document says it reads tables."""
     if "table" not in document:
-        raise InputError(f"{path} was saved from Python and says nothing about tables")
+        raise InputError(f"{path} was saved from Python and does not say how to read tables")
     with reading(path / DOCUMENT, "save the model again"):
         _check_names(document)
         encoder = TableEncoder.from_document(document["table"])
@@ -65,34 +77,29 @@ def with_table(path: Path, estimator: Any, document: dict[str, Any]) -> Opened:
         classes = getattr(estimator, "classes_", None)
         if classes is not None and len(document["class_names"]) != len(classes):
             raise InputError(f"{path}: the class names in model.json are not those of the model")
-        return Opened(estimator, document, encoder)
+        return FittedModel(estimator, document, encoder)
 
 
 def _check_names(document: dict[str, Any]) -> None:
-    """What names the data, the classes and the columns is text."""
+    """What names the data, the classes and the columns must be text."""
     names = document["class_names"]
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise InputError("the class names in model.json are damaged")
     for name in ("dataset", "target", "id"):
         if not isinstance(document[name], str | None):
-            raise InputError(f"{name} in model.json is damaged: it names something")
+            raise InputError(f"{name} in model.json is damaged: it is no name")
 
 
-def open_estimator(path: Path) -> tuple[Any, dict[str, Any]]:
-    """The fitted estimator of a run's folder, or of the model folder in it, and its document."""
-    return load_with_document(path / "model" if (path / "model").is_dir() else path)
-
-
-def read_rows(model: Opened, data: str, split: str, data_dir: Path | None) -> Rows:
+def read_rows(model: FittedModel, data: str, split: str, data_dir: Path | None) -> EncodedRows:
     """Rows of a built-in data set's split, or of a file, as the model's features."""
     if data in BUILTIN:
         part = load(data, data_dir).splits[split]
         expected = model.estimator.n_features_in_
         if part.x.shape[1] != expected:
             raise InputError(f"{data} has {part.x.shape[1]} features, the model has {expected}")
-        return Rows(part.x, labels=part.y)
+        return EncodedRows(part.x, labels=part.y)
     table = read_table(Path(data))
-    return Rows(model.encoder.transform(by_position(model.encoder, table)), table)
+    return EncodedRows(model.encoder.transform(by_position(model.encoder, table)), table)
 
 
 def by_position(encoder: TableEncoder, table: Table) -> Table:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,18 @@ from typing import Any
 import numpy as np
 
 from piefs.app.runs.figures import draw
-from piefs.app.runs.folder import RunFolder
 from piefs.data import Dataset, atomic
 from piefs.data.column_encoding import ColumnEncoding
 from piefs.data.encoder import TableEncoder
+from piefs.data.locks import held
 from piefs.data.models import library_versions
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
 from piefs.estimators.settings import n_rows_to_learn_from
-from piefs.report import collect, write_page
+from piefs.report import EVIDENCE, PAGE, collect, write_page
 from piefs.report.scores import NumberProbe, Probe, evaluate
-from piefs.training.checkpoint import Checkpoint
+from piefs.training.checkpoint import Checkpoint, kept, previous
 from piefs.training.history_file import write_history
 from piefs.training.loop import Callback
 from piefs.training.processes import entered_by_first, leave
@@ -34,6 +35,67 @@ ESTIMATORS: dict[str, type] = {
 }
 TASKS = tuple(ESTIMATORS)
 CHECKPOINT_SECONDS = 5.0
+
+
+METRICS, HISTORY, CHECKPOINT = "metrics.json", "history.csv", "checkpoint.safetensors"
+
+
+class RunFolder:
+    """RUN/model, metrics.json, history.csv, figures, report.html, and while running a checkpoint.
+
+    RUN/report.json is what the report needs to be written anew.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.model = self.path / "model"
+        self.metrics = self.path / METRICS
+        self.history = self.path / HISTORY
+        self.figures = self.path / "figures"
+        self.evidence = self.path / EVIDENCE
+        self.report = self.path / PAGE
+        self.checkpoint = self.path / CHECKPOINT
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether a whole run is here: its metrics are written last."""
+        return self.metrics.is_file()
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a run was begun here and not ended."""
+        return bool(kept(self.checkpoint))
+
+    @contextmanager
+    def opened(self, *, resume: bool = False, force: bool = False) -> Iterator[None]:
+        """Hold the folder for one run; `force` starts over in a used one, `resume` continues."""
+        with held(self.path):
+            if force:
+                self._clear()
+            self._refuse_overwriting(resume)
+            yield
+
+    def _refuse_overwriting(self, resume: bool) -> None:
+        if self.is_finished:
+            raise InputError(
+                f"{self.path} holds a finished run; choose another --out, or --force to replace it"
+            )
+        if self.is_unfinished and not resume:
+            raise InputError(
+                f"{self.path} holds an unfinished run; continue it with --resume, or start over "
+                "with --force"
+            )
+
+    def _clear(self) -> None:
+        """Take away what says that a run is here; its other files are replaced one by one."""
+        for path in (self.metrics, self.evidence, self.report):
+            path.unlink(missing_ok=True)
+        self.drop_checkpoints()
+
+    def drop_checkpoints(self) -> None:
+        """Take away what a run resumes from, once it has ended or starts over."""
+        for path in (previous(self.checkpoint), self.checkpoint):
+            path.unlink(missing_ok=True)
 
 
 def run(

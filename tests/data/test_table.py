@@ -294,7 +294,7 @@ def test_parquet_without_pyarrow_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = write(tmp_path, b"PAR1", "data.parquet")
     assert "pip install piefs-learn[app]" in refusal(path)
-    with pytest.raises(InputError, match=r"piefs\[parquet\]"):
+    with pytest.raises(InputError, match=r"piefs-learn\[app\]"):
         write_table(path, COLUMNS)
     assert path.read_bytes() == b"PAR1"
 

@@ -345,7 +345,7 @@ def test_an_estimator_without_a_fit_and_labels_without_a_type_are_refused(tmp_pa
 
 def test_without_onnx_the_extra_is_named(classifier, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
-    with pytest.raises(InputError, match=r"piefs\[onnx\]"):
+    with pytest.raises(InputError, match=r"piefs-learn\[onnx\]"):
         classifier.export(tmp_path / "model.onnx")
 
 

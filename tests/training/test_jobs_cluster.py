@@ -240,7 +240,7 @@ def test_a_scheduler_without_workers_is_told_how_to_get_some(tmp_path, monkeypat
 def test_without_the_extra_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with (
-        pytest.raises(InputError, match=r"pip install 'piefs\[dask\]'"),
+        pytest.raises(InputError, match=r"pip install 'piefs-learn\[dask\]'"),
         open_workers(chores.times, 1, dask=NOBODY),
     ):
         pass

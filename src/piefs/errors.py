@@ -17,6 +17,10 @@ class DamagedDataError(InputError):
     """A data set's file was found, but its content is not what it should be."""
 
 
+class ModelFileError(InputError):
+    """A model folder that cannot be read: missing, damaged, or of another version."""
+
+
 class LostProcessError(PiefsError, RuntimeError):
     """Another process of a run over several has ended, and this one cannot go on alone."""
 

@@ -10,8 +10,8 @@ import pytest
 
 from faults import full_disk
 from piefs import Checkpoint, PIEFSClassifier
+from piefs.core.trees import named_arrays
 from piefs.data import atomic
-from piefs.data.models import flatten
 from piefs.errors import StorageError
 from piefs.training.checkpoint import previous
 
@@ -100,7 +100,7 @@ def test_a_run_whose_disk_fills_up_goes_on_when_there_is_room(tmp_path, monkeypa
     seen = []
     resumed = fit(Checkpoint(path, every_seconds=0, resume=True), seen.append)
     assert (seen[0].k, seen[0].step) == (0, 30)  # two checkpoints were written
-    whole = flatten(fit().model_)
+    whole = named_arrays(fit().model_)
     assert all(
-        np.array_equal(array, whole[name]) for name, array in flatten(resumed.model_).items()
+        np.array_equal(array, whole[name]) for name, array in named_arrays(resumed.model_).items()
     )

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from piefs.data.cells import MISSING, is_missing, kind_of, parse
 from piefs.data.encoder import TableEncoder
-from piefs.data.models import ModelFileError
 from piefs.data.table import Table
 from piefs.data.table_files import read_table
-from piefs.errors import InputError
+from piefs.errors import InputError, ModelFileError
 
 
 def text(*cells):

@@ -6,8 +6,7 @@ import scipy.sparse as sparse
 from scipy.sparse.linalg import eigsh
 
 from piefs import EigenProblem, EigenSolver
-from piefs.data.models import ModelFileError
-from piefs.errors import InputError
+from piefs.errors import InputError, ModelFileError
 from piefs.operators import (
     Box,
     EigenSolution,

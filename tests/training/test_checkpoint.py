@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from piefs import Checkpoint, PIEFSClassifier
-from piefs.data.models import flatten
+from piefs.core.trees import named_arrays
 from piefs.errors import InputError, TrainingWarning
 from piefs.training.checkpoint import CheckpointError, previous
 
@@ -50,7 +50,7 @@ def fit(rows, *callbacks, **keywords):
 
 
 def same(first, second):
-    a, b = flatten(first.model_), flatten(second.model_)
+    a, b = named_arrays(first.model_), named_arrays(second.model_)
     return all(np.array_equal(a[name], b[name]) for name in a)
 
 

@@ -83,6 +83,10 @@ class MLP(eqx.Module):
     biases: tuple[Array, ...]
     activation: str = eqx.field(static=True)
 
+    def __check_init__(self) -> None:
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(f"unknown activation {self.activation!r}")
+
     def __call__(self, x: Array) -> Array:
         """Outputs, shape (n, out), for inputs of shape (n, in)."""
         return self._hidden(x, jnp.matmul) @ self.weights[-1] + self.biases[-1]

@@ -14,7 +14,7 @@ import numpy as np
 
 from piefs.data.column_encoding import ColumnEncoding, column_from, counted, fit_column, require
 from piefs.data.table import Table, listing, suggestion
-from piefs.errors import InputError
+from piefs.errors import InputError, ModelFileError
 
 POLICIES = ("error", "impute")
 
@@ -102,8 +102,6 @@ class TableEncoder:
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> TableEncoder:
         """The encoder of a model file, which may come from anyone: all of it is checked."""
-        from piefs.data.models import ModelFileError  # here, since it brings all of JAX
-
         try:
             require(
                 isinstance(document, dict) and document.keys() == {"missing", "columns"}, "entries"

@@ -9,14 +9,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import jax
 import numpy as np
 import safetensors.numpy
 from safetensors import SafetensorError
 
 from piefs.data import atomic
 from piefs.data.documents import bounded_bytes, described, read_json, reading
-from piefs.errors import InputError
+from piefs.errors import ModelFileError
 
 FORMAT_VERSION = 2
 MOST_BYTES = 16 * 2**30
@@ -24,40 +23,10 @@ WEIGHTS, DOCUMENT = "weights.safetensors", "model.json"
 LIBRARIES = ("jax", "equinox", "optax", "numpy", "scipy", "scikit-learn")
 
 
-class ModelFileError(InputError):
-    """A model folder that cannot be read: missing, damaged, or of another version."""
-
-
 def library_versions() -> dict[str, str]:
     """The versions that a result depends on."""
     found = {name: version(name) for name in LIBRARIES}
     return {"piefs": version("piefs-learn")} | found
-
-
-def flatten(tree: Any) -> dict[str, np.ndarray]:
-    """A pytree's arrays by their paths, e.g. `maps.net.weights.0`."""
-    leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
-    return {_name(path): np.asarray(leaf) for path, leaf in leaves}
-
-
-def unflatten(like: Any, arrays: dict[str, np.ndarray]) -> Any:
-    """A pytree shaped as `like` (arrays or shape structs) with the given arrays for leaves."""
-    leaves, structure = jax.tree_util.tree_flatten_with_path(like)
-    names = [_name(path) for path, _ in leaves]
-    if set(names) != set(arrays):
-        differing = sorted(set(names) ^ set(arrays))
-        raise ModelFileError(f"the weights do not fit model.json: {', '.join(differing[:3])}")
-    for name, (_, leaf) in zip(names, leaves, strict=True):
-        if arrays[name].shape != leaf.shape or arrays[name].dtype != leaf.dtype:
-            raise ModelFileError(
-                f"the weights do not fit model.json: {name} is {arrays[name].dtype}"
-                f"{list(arrays[name].shape)}, not {leaf.dtype}{list(leaf.shape)}"
-            )
-    return jax.tree_util.tree_unflatten(structure, [arrays[name] for name in names])
-
-
-def _name(path: tuple) -> str:
-    return jax.tree_util.keystr(path, simple=True, separator=".")
 
 
 def write_model(folder: Path, arrays: dict[str, np.ndarray], document: dict[str, Any]) -> None:

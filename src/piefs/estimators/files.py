@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from piefs.core.trees import filled, named_arrays
 from piefs.core.weighting import WEIGHTINGS
 from piefs.data.documents import DAMAGE, described
-from piefs.data.models import ModelFileError, flatten, read_model, unflatten, write_model
-from piefs.errors import InputError
+from piefs.data.models import read_model, write_model
+from piefs.errors import InputError, ModelFileError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
 from piefs.estimators.regressor import PIEFSRegressor
@@ -41,7 +42,7 @@ def save(estimator: BasePIEFS, folder: Path, extra: dict[str, Any] | None = None
         raise InputError("this estimator is not fitted yet: call fit before save")
     if not isinstance(estimator.config_.metric, str):
         raise InputError("a model with a metric of your own cannot be saved: it has no name")
-    arrays = flatten(estimator.model_) | {
+    arrays = named_arrays(estimator.model_) | {
         "center64": estimator.center_,
         "scale64": estimator.scale_,
     }
@@ -134,7 +135,7 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     sizes = estimator.n_features_in_, n_outputs
     _check_sizes(estimator.config_, *sizes, arrays)
     like = model_shapes(estimator.config_, *sizes, estimator._dtype)
-    estimator.model_ = unflatten(like, arrays)
+    estimator.model_ = filled(like, arrays)
     estimator.gram_error_ = float(document["gram_error"])
     n_components = estimator.n_components_ = estimator.config_.n_components
     energies = np.array(document["energies"], dtype=float)

@@ -16,8 +16,8 @@ import numpy as np
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
 from piefs.core.model import Model
+from piefs.core.trees import filled, named_arrays
 from piefs.core.weighting import Dampened, Static
-from piefs.data.models import flatten, unflatten
 from piefs.training.config import TrainConfig
 from piefs.training.diagnosis import Finding
 from piefs.training.optimizers import Optimizer
@@ -34,7 +34,7 @@ def to_plain(attributes: dict[str, Any]) -> dict[str, Any]:
     plain["warnings_"] = [asdict(finding) for finding in attributes.get("warnings_", ())]
     plain["config_"] = _plain_config(attributes["config_"])
     if isinstance(attributes["config_"].metric, str):
-        plain["model_"] = flatten(attributes["model_"])
+        plain["model_"] = named_arrays(attributes["model_"])
     return plain
 
 
@@ -46,7 +46,7 @@ def from_plain(attributes: dict[str, Any]) -> dict[str, Any]:
     model = attributes["model_"]
     if isinstance(model, dict):
         sizes = attributes["n_features_in_"], len(model["readout.bias"])
-        model = unflatten(model_shapes(config, *sizes, dtype), model)
+        model = filled(model_shapes(config, *sizes, dtype), model)
     found = attributes.get("warnings_", ())  # in earlier pickles no plain values
     told = [Finding.from_document(one if isinstance(one, dict) else vars(one)) for one in found]
     fitted = {"config_": config, "_dtype": dtype, "model_": model, "warnings_": told}

@@ -14,9 +14,10 @@ from jax import Array
 
 from piefs.core.maps import ScalarMap
 from piefs.core.networks import ACTIVATIONS, MLP
+from piefs.core.trees import filled, named_arrays
 from piefs.data.documents import reading
-from piefs.data.models import DOCUMENT, ModelFileError, flatten, read_model, unflatten, write_model
-from piefs.errors import InputError
+from piefs.data.models import DOCUMENT, read_model, write_model
+from piefs.errors import InputError, ModelFileError
 from piefs.operators.domains import equally_weighted
 from piefs.operators.finish import blocks
 from piefs.operators.problems import EigenProblem
@@ -119,7 +120,7 @@ class EigenSolution:
             "activation": self.maps.net.activation,
             "history": self.history,
         }
-        write_model(Path(folder), arrays | flatten({"maps": self.maps}), document)
+        write_model(Path(folder), arrays | named_arrays({"maps": self.maps}), document)
 
     @classmethod
     def load(cls, folder: str | Path, problem: EigenProblem | None = None) -> EigenSolution:
@@ -136,7 +137,7 @@ class EigenSolution:
             weights = {name: arrays.pop(name) for name in list(arrays) if name.startswith("maps.")}
             maps = ScalarMap(_network(weights, document["activation"]))
             with jax.enable_x64(True):
-                maps = unflatten({"maps": maps}, weights)["maps"]
+                maps = filled({"maps": maps}, weights)["maps"]
             return cls(
                 problem=problem,
                 maps=maps,

@@ -22,11 +22,12 @@ import numpy as np
 import safetensors.numpy
 
 from piefs.core.maps import is_single, stack, unstack
+from piefs.core.trees import filled, named_arrays
 from piefs.data import atomic
 from piefs.data.documents import DAMAGE, bounded_bytes, described, parse_json
-from piefs.data.models import MOST_BYTES, ModelFileError, flatten, load_arrays, unflatten
+from piefs.data.models import MOST_BYTES, load_arrays
 from piefs.data.rows import LazyRows
-from piefs.errors import InputError, TrainingWarning
+from piefs.errors import InputError, ModelFileError, TrainingWarning
 from piefs.training.batches import Samples
 from piefs.training.sharding import ONE
 from piefs.training.state import MOST_RATE_CUTS, TrainState
@@ -158,7 +159,7 @@ def _arrays(state: TrainState) -> dict[str, np.ndarray]:
     tree: dict[str, Any] = {"params": state.params, "opt_state": state.opt_state}
     if state.frozen:
         tree["frozen"] = stack(state.frozen)
-    return {name: np.asarray(array, order="C") for name, array in flatten(tree).items()}
+    return {name: np.asarray(array, order="C") for name, array in named_arrays(tree).items()}
 
 
 def _rebuild(
@@ -174,7 +175,7 @@ def _rebuild(
     if k:
         one = fresh.params.phi
         like["frozen"] = stack([one] * k) if is_single(one) else one
-    tree = unflatten(like, arrays)
+    tree = filled(like, arrays)
     count, sums = document["interval"]
     return replace(
         fresh,

@@ -1,0 +1,196 @@
+"""Trees of arrays as named arrays and a document, and back: what files and pickles hold.
+
+A tree is made of dataclasses, named tuples, tuples, lists and dicts; arrays are its leaves. Their
+names are their paths, e.g. `maps.net.weights.0`. `structure_of` says in plain values of what kinds
+a tree is made, its static fields included, so that `tree_of` can build it again from its arrays.
+Only kinds named in `KINDS` are ever built.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from piefs.errors import ModelFileError
+
+KINDS = {
+    "Model": "model",
+    "Readout": "losses",
+    "ScalarMap": "maps",
+    "MLP": "networks",
+    **dict.fromkeys(("Off", "Diag", "SharedDiag", "ClosedForm"), "metric"),
+    **dict.fromkeys(("RotatedDiag", "SharedRotation", "Composed"), "metric"),
+    **dict.fromkeys(("Trotter", "Chain", "Brickwall", "Butterfly"), "rotations"),
+    **dict.fromkeys(("Householder", "Cayley", "Exponential", "Dense"), "rotations"),
+}
+"""What a document may name, and the module of `piefs.core` it lives in."""
+
+MISMATCH = "the weights do not fit model.json"
+
+
+def named_arrays(tree: Any, path: str = "") -> dict[str, np.ndarray]:
+    """A tree's arrays by their paths."""
+    children = _children(tree)
+    if children is None:
+        return {} if tree is None else {path: np.asarray(tree)}
+    found: dict[str, np.ndarray] = {}
+    for name, child in children:
+        found |= named_arrays(child, _joined(path, name))
+    return found
+
+
+def structure_of(tree: Any) -> Any:
+    """Kinds, static fields, and the shape and type of each array, in plain values."""
+    if tree is None:
+        return None
+    if _is_sequence(tree):
+        return [structure_of(one) for one in tree]
+    children = _children(tree)
+    if children is None:
+        return {"dtype": str(tree.dtype), "shape": list(tree.shape)}
+    kind = type(tree).__name__
+    if kind not in KINDS or _class_of(kind) is not type(tree):
+        raise ModelFileError(f"an object of the class {kind} cannot be written to a file")
+    static = {name: _plain(getattr(tree, name)) for name in _static_names(type(tree))}
+    return {"kind": kind} | static | {name: structure_of(child) for name, child in children}
+
+
+def tree_of(structure: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """The tree of a structure with the given arrays, which must be those it names and no others."""
+    rest = dict(arrays)
+    largest = max((max(array.shape, default=0) for array in rest.values()), default=0)
+    tree = _built(structure, rest, "", largest)
+    if rest:
+        raise ModelFileError(f"{MISMATCH}: {', '.join(sorted(rest)[:3])}")
+    return tree
+
+
+def filled(like: Any, arrays: dict[str, np.ndarray]) -> Any:
+    """A tree shaped as `like`, of arrays or of their shapes, with the given arrays for leaves."""
+    expected = _shapes(like, "")
+    if set(expected) != set(arrays):
+        differing = sorted(set(expected) ^ set(arrays))
+        raise ModelFileError(f"{MISMATCH}: {', '.join(differing[:3])}")
+    for name, leaf in expected.items():
+        _check(name, arrays[name], str(leaf.dtype), list(leaf.shape))
+    return _filled(like, arrays, "")
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def _children(tree: Any) -> Iterator[tuple[str, Any]] | None:
+    """What a tree is made of, by name; None if it is a leaf."""
+    if dataclasses.is_dataclass(tree) and not isinstance(tree, type) and not _is_shape(tree):
+        return ((name, getattr(tree, name)) for name in _names(type(tree)))
+    if _is_named_tuple(tree):
+        return zip(tree._fields, tree, strict=True)
+    if isinstance(tree, dict):
+        return ((str(name), child) for name, child in tree.items())
+    if _is_sequence(tree):
+        return ((str(i), child) for i, child in enumerate(tree))
+    return None
+
+
+def _is_named_tuple(tree: Any) -> bool:
+    return isinstance(tree, tuple) and hasattr(tree, "_fields")
+
+
+def _is_sequence(tree: Any) -> bool:
+    return isinstance(tree, (tuple, list)) and not _is_named_tuple(tree)
+
+
+def _is_shape(tree: Any) -> bool:
+    return hasattr(tree, "shape") and hasattr(tree, "dtype")
+
+
+def _names(kind: type) -> list[str]:
+    if hasattr(kind, "_fields"):
+        return list(kind._fields)
+    fields: Any = kind
+    return [f.name for f in dataclasses.fields(fields) if not f.metadata.get("static")]
+
+
+def _static_names(kind: type) -> list[str]:
+    if hasattr(kind, "_fields"):
+        return []
+    fields: Any = kind
+    return [f.name for f in dataclasses.fields(fields) if f.metadata.get("static")]
+
+
+def _plain(value: Any) -> Any:
+    """A static field's value: a plain one, or an object of static fields alone."""
+    return value if isinstance(value, (str, int, float, type(None))) else structure_of(value)
+
+
+def _class_of(kind: str) -> type:
+    return getattr(import_module(f"piefs.core.{KINDS[kind]}"), kind)
+
+
+def _built(structure: Any, arrays: dict[str, np.ndarray], path: str, largest: int) -> Any:
+    """The tree at a path; the arrays that it takes leave `arrays`."""
+    if structure is None:
+        return None
+    if isinstance(structure, list):
+        parts = enumerate(structure)
+        return tuple(_built(one, arrays, _joined(path, str(i)), largest) for i, one in parts)
+    if "kind" not in structure:
+        if path not in arrays:
+            raise ModelFileError(f"{MISMATCH}: {path}")
+        array = arrays.pop(path)
+        _check(path, array, structure["dtype"], structure["shape"])
+        return array
+    if structure["kind"] not in KINDS:
+        raise ModelFileError(f"unknown kind {structure['kind']!r} in model.json")
+    kind: Any = _class_of(structure["kind"])
+    static = {name: _static(structure[name], largest) for name in _static_names(kind)}
+    return kind(
+        **static,
+        **{n: _built(structure[n], arrays, _joined(path, n), largest) for n in _names(kind)},
+    )
+
+
+def _static(value: Any, largest: int) -> Any:
+    if isinstance(value, dict):
+        return _built(value, {}, "", largest)
+    if isinstance(value, int) and abs(value) > largest:  # how often parts of an array are repeated
+        raise ModelFileError(f"{MISMATCH}: {value} is more than any array's length")
+    return value
+
+
+def _check(name: str, array: np.ndarray, dtype: str, shape: list[int]) -> None:
+    if str(array.dtype) != dtype or list(array.shape) != shape:
+        raise ModelFileError(
+            f"{MISMATCH}: {name} is {array.dtype}{list(array.shape)}, not {dtype}{shape}"
+        )
+
+
+def _shapes(tree: Any, path: str) -> dict[str, Any]:
+    """The leaves themselves, by their paths."""
+    children = _children(tree)
+    if children is None:
+        return {} if tree is None else {path: tree if _is_shape(tree) else np.asarray(tree)}
+    return {k: v for name, one in children for k, v in _shapes(one, _joined(path, name)).items()}
+
+
+def _filled(like: Any, arrays: dict[str, np.ndarray], path: str) -> Any:
+    children = _children(like)
+    if children is None:
+        return None if like is None else arrays[path]
+    parts = {name: _filled(child, arrays, _joined(path, name)) for name, child in children}
+    if isinstance(like, dict):
+        return dict(zip(like, parts.values(), strict=True))
+    if _is_named_tuple(like):
+        return type(like)(**parts)
+    if _is_sequence(like):
+        return type(like)(parts.values())
+    tree = copy.copy(like)
+    for name, part in parts.items():
+        object.__setattr__(tree, name, part)
+    return tree

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from lab.experiments.geometry import MORE
 from lab.experiments.records import RESULTS
 from lab.experiments.tables import Records, datasets_of, gaps, of
-from piefs.report.plot import CLASS_COLORS, STYLE
+from piefs.report.plot.style import CLASS_COLORS, STYLE
 
 FOLDER = RESULTS / "figures"
 OURS, OTHERS = "-", "--"

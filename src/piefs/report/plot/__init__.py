@@ -1,13 +1,23 @@
 """Figures as functions: each draws into given or new matplotlib axes and returns them.
 
 `plane_*` functions need two-dimensional inputs; the others work for any data. Names of columns and
-classes are shown letter by letter.
+classes are shown literally: a `$` in one opens no formula.
 """
 
-from piefs.report.metric_figures import plane_metric, relevance_bars, relevance_image
 from piefs.report.plot.coordinates import coordinate_scatter, energies, gram_matrix, score_by_maps
-from piefs.report.plot.inputs import partial_dependence, relevance_by_map
-from piefs.report.plot.plane import grid_of, plane_heatmap, plane_maps, plane_prediction
+from piefs.report.plot.inputs import (
+    partial_dependence,
+    relevance_bars,
+    relevance_by_map,
+    relevance_image,
+)
+from piefs.report.plot.plane import (
+    grid_of,
+    plane_heatmap,
+    plane_maps,
+    plane_metric,
+    plane_prediction,
+)
 from piefs.report.plot.predictions import confusion_matrix, predictions, reliability, residuals
 from piefs.report.plot.style import CLASS_COLORS, NUMBER_COLORS, STYLE, panels, shortened
 from piefs.report.plot.training import (

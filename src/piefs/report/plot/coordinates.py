@@ -11,7 +11,16 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 
-from piefs.report.plot.style import CLASS_COLORS, color_bar, literal, number_colors, phi_names
+from piefs.report.plot.style import (
+    CLASS_COLORS,
+    SIGNED_COLORS,
+    class_color,
+    color_bar,
+    literal,
+    number_colors,
+    phi_names,
+    without_frame,
+)
 
 
 def gram_matrix(c: np.ndarray, *, ax: Axes | None = None, residual: bool = False) -> Axes:
@@ -19,21 +28,19 @@ def gram_matrix(c: np.ndarray, *, ax: Axes | None = None, residual: bool = False
     ax = ax or plt.subplots(figsize=(4.2, 3.6))[1]
     deviation = c - np.eye(len(c))
     shown, bound = (deviation, np.abs(deviation).max() or 1.0) if residual else (c, 1.0)
-    image = ax.imshow(shown, cmap="RdBu_r", vmin=-bound, vmax=bound)
-    ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03)
+    image = ax.imshow(shown, cmap=SIGNED_COLORS, vmin=-bound, vmax=bound)
+    color_bar(ax, image)
     ticks = np.arange(0, len(c), max(1, len(c) // 8))
     ax.set_xticks(ticks, phi_names(ticks))
     ax.set_yticks(ticks, phi_names(ticks))
     name = "C − I" if residual else "C"
     ax.set_title(f"{name},  ‖C − I‖ = {np.linalg.norm(deviation):.3f}")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    return ax
+    return without_frame(ax)
 
 
 def energies(values: Sequence[float] | np.ndarray, *, ax: Axes | None = None) -> Axes:
-    """The Dirichlet energy of each map, with the metric as it was when the map was frozen."""
-    ax = ax or plt.subplots(figsize=(5, 3.2))[1]
+    """The Dirichlet energy of each map, with the metric at the time the map was frozen."""
+    ax = ax or plt.subplots(figsize=(4.4, 3.0))[1]
     ax.bar(np.arange(1, len(values) + 1), values, color=CLASS_COLORS[0])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(title="Dirichlet energy by map", xlabel="map", ylabel="$E\\,\\|A\\nabla\\phi_k\\|^2$")
@@ -51,7 +58,7 @@ def coordinate_scatter(
     with_key: bool = True,
     ax: Axes | None = None,
 ) -> Axes:
-    """φ_j against φ_i, coloured by class, or by number where y holds floats (called `label`).
+    """φ_j against φ_i, coloured by class, or by number (called `label`) if y holds floats.
 
     `with_key` adds the legend, or the colour bar.
     """
@@ -61,7 +68,7 @@ def coordinate_scatter(
         rimmed = {"s": 11, "alpha": 0.9, "edgecolors": "0.5", "linewidths": 0.25}  # on white
         image = ax.scatter(**points | rimmed, c=y, **number_colors(y))
         if with_key:
-            color_bar(ax, image, label)
+            color_bar(ax, image, label, extend="both")
     else:
         drawn = ax.scatter(**points, **_class_colors(y, len(phi)))
         if with_key and y is not None:
@@ -72,7 +79,7 @@ def coordinate_scatter(
 
 def _class_colors(y: np.ndarray | None, n: int) -> dict[str, Any]:
     labels = np.zeros(n, int) if y is None else y
-    used = [CLASS_COLORS[c % len(CLASS_COLORS)] for c in range(int(labels.max()) + 1)]
+    used = [class_color(c) for c in range(int(labels.max()) + 1)]
     return {"c": labels, "cmap": ListedColormap(used)}
 
 
@@ -91,7 +98,7 @@ def score_by_maps(
     ax: Axes | None = None,
 ) -> Axes:
     """The score of a linear probe on the first maps, by how many are kept; one line a split."""
-    ax = ax or plt.subplots(figsize=(5, 3.2))[1]
+    ax = ax or plt.subplots(figsize=(4.4, 3.0))[1]
     for (name, values), color in zip(scores.items(), CLASS_COLORS, strict=False):
         ax.plot(n_kept, values, "o-", color=color, ms=4, label=name)
     ax.set(title="Score by maps kept", xlabel="leading maps kept", ylabel=label)

@@ -1,4 +1,4 @@
-"""Figures of what the inputs do to the coordinates."""
+"""Figures of what the inputs do to the coordinates, by the maps and by the metric."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
-from piefs.report.plot.style import CLASS_COLORS, phi_names, shortened
+from piefs.report.plot.style import (
+    CLASS_COLORS,
+    GUIDE,
+    SHARE_COLORS,
+    class_color,
+    color_bar,
+    phi_names,
+    shortened,
+    without_frame,
+)
 
 
 def partial_dependence(
@@ -22,10 +31,10 @@ def partial_dependence(
     """The mean of each φ_k, shape (n, K), as one input takes the given values in all rows."""
     ax = ax or plt.subplots(figsize=(3.6, 2.8))[1]
     shown = range(curves.shape[1]) if maps is None else maps
+    style = "o-" if len(values) <= 2 else "-"
     for k, label in zip(shown, phi_names(np.asarray(shown)), strict=True):
-        style = "o-" if len(values) <= 2 else "-"
-        ax.plot(values, curves[:, k], style, color=CLASS_COLORS[k % 10], label=label, ms=4)
-    ax.axhline(0, color="0.6", linewidth=0.6, zorder=0)
+        ax.plot(values, curves[:, k], style, color=class_color(k), label=label, ms=4)
+    ax.axhline(0, color=GUIDE, linewidth=0.6, zorder=0)
     ax.set(xlabel=shortened(name, 40), ylabel="mean of $\\phi_k$")
     return ax
 
@@ -40,19 +49,53 @@ def relevance_by_map(
     """Which inputs each map uses: the share of its mean squared slope, inputs × maps.
 
     `relevance` has shape (d, K), its columns sum to one; at most `n_most` inputs are shown, those
-    that most is made of on top.
+    with the largest sum on top.
     """
     order = np.argsort(-relevance.sum(axis=1), kind="stable")[:n_most]
-    kept: list[int] = order.tolist()
-    labels = [shortened(names[i], 32) if names else f"$x_{{{i + 1}}}$" for i in kept]
     n_maps = relevance.shape[1]
     size = (2.4 + 0.34 * n_maps, max(2.2, 1.0 + 0.25 * len(order)))
     ax = ax or plt.subplots(figsize=size)[1]
-    image = ax.imshow(relevance[order], cmap="Blues", vmin=0, aspect="auto")
-    ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, label="share of the map's slope")
-    ax.set_yticks(np.arange(len(order)), labels)
+    image = ax.imshow(relevance[order], cmap=SHARE_COLORS, vmin=0, aspect="auto")
+    color_bar(ax, image, "share of the map's slope")
+    ax.set_yticks(np.arange(len(order)), _labels(order, names, 32))
     ticks = np.arange(0, n_maps, max(1, n_maps // 16))
     ax.set_xticks(ticks, phi_names(ticks))
-    for spine in ax.spines.values():
-        spine.set_visible(False)
+    return without_frame(ax)
+
+
+def relevance_bars(
+    relevance: np.ndarray,
+    names: Sequence[str] = (),
+    *,
+    ax: Axes | None = None,
+    title: str = "",
+    n_most: int = 20,
+) -> Axes:
+    """The relevance of columns, the most relevant on top, at most `n_most` of them."""
+    order = np.argsort(relevance)[::-1][:n_most]
+    ax = ax or plt.subplots(figsize=(4, 0.6 + 0.26 * len(order)))[1]
+    ax.barh(np.arange(len(order)), relevance[order], color=CLASS_COLORS[0])
+    ax.set_yticks(np.arange(len(order)), _labels(order, names, 24))
+    ax.invert_yaxis()
+    more = f", {len(order)} of {len(relevance)} columns" if len(order) < len(relevance) else ""
+    ax.set(title=title, xlabel=f"relevance{more}")
     return ax
+
+
+def _labels(order: np.ndarray, names: Sequence[str], most: int) -> list[str]:
+    return [shortened(names[i], most) if len(names) else f"$x_{{{i + 1}}}$" for i in order.tolist()]
+
+
+def relevance_image(
+    relevance: np.ndarray,
+    shape: tuple[int, int] = (28, 28),
+    *,
+    ax: Axes | None = None,
+    title: str = "",
+) -> Axes:
+    """The relevance of pixels, as an image."""
+    ax = ax or plt.subplots(figsize=(2.6, 2.3))[1]
+    shown = ax.imshow(np.reshape(relevance, shape), cmap=SHARE_COLORS, vmin=0)
+    color_bar(ax, shown, "relevance")
+    ax.set(title=title, xticks=[], yticks=[])
+    return without_frame(ax)

@@ -17,14 +17,14 @@ from piefs.data import atomic
 from piefs.operators.domains import Box, Sphere
 from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
-from piefs.report.plot import CLASS_COLORS, STYLE
+from piefs.report.plot.style import CLASS_COLORS, FAINT, GUIDE, SIGNED_COLORS, STYLE, class_color
 
 MOST_MODES = 16
 N_LINE, N_GRID = 400, 161
 
 
 def draw(solution: EigenSolution, folder: Path) -> None:
-    """modes.png and, where there was training, training.png."""
+    """Write modes.png and, if there was training, training.png."""
     with mpl.rc_context(STYLE):
         figures = {"modes.png": modes(solution)}
         if solution.history:
@@ -54,12 +54,12 @@ def modes(solution: EigenSolution) -> Figure:
         _heatmap(ax, np.where(mask, surface[..., j], np.nan), extent)
         ax.set_title(f"$\\lambda_{{{j + 1}}}$ = {_short(solution.eigenvalues[j])}", fontsize=10)
     if note := _note(solution, is_sphere):
-        figure.suptitle(note, fontsize=9, color="0.4")
+        figure.suptitle(note, fontsize=9, color=GUIDE)
     return figure
 
 
 def _short(value: float) -> str:
-    """Five digits; what is zero up to the solver's error is called 0."""
+    """Five digits; values within the solver's error of zero are shown as 0."""
     return "0" if abs(value) < 1e-6 else f"{value:.5g}"
 
 
@@ -75,7 +75,7 @@ def _note(solution: EigenSolution, is_sphere: bool) -> str:
 def _heatmap(ax: Axes, values: np.ndarray, extent: tuple[float, float, float, float]) -> None:
     bound = np.nanmax(np.abs(values)) or 1.0
     ax.imshow(
-        values, origin="lower", extent=extent, cmap="RdBu_r", vmin=-bound, vmax=bound,
+        values, origin="lower", extent=extent, cmap=SIGNED_COLORS, vmin=-bound, vmax=bound,
         interpolation="bilinear",
     )  # fmt: skip
     ax.set_aspect("equal")
@@ -91,7 +91,7 @@ def _grid(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, tuple]:
 
 
 def _plane(solution: EigenSolution) -> Surface:
-    """Values on a grid over the first two coordinates, and where the domain is."""
+    """Values on a grid over the first two coordinates, and which points are in the domain."""
     domain = solution.problem.domain
     low, high = domain.bounds()
     rows, extent = _grid(low, high)
@@ -146,9 +146,9 @@ def _curves(solution: EigenSolution) -> Figure:
     values = solution(x[:, None])[:, :MOST_MODES]
     figure, ax = plt.subplots(figsize=(5.6, 0.55 * values.shape[1] + 1.2), layout="constrained")
     for j, column in enumerate(values.T):
-        color = CLASS_COLORS[j % len(CLASS_COLORS)]
+        color = class_color(j)
         sign = np.sign(column[np.abs(column) > 0.05 * np.abs(column).max()][0])
-        ax.axhline(j, color="0.9", linewidth=0.8, zorder=0)
+        ax.axhline(j, color=FAINT, linewidth=0.8, zorder=0)
         ax.plot(x, j + 0.42 * sign * column / np.abs(column).max(), color=color)
     names = [f"$\\lambda_{{{j + 1}}}$ = {_short(v)}" for j, v in enumerate(solution.eigenvalues)]
     ax.set_yticks(range(values.shape[1]), names[: values.shape[1]])
@@ -159,7 +159,7 @@ def _curves(solution: EigenSolution) -> Figure:
 
 
 def training(solution: EigenSolution) -> Figure:
-    """The sum of Ritz values while training, beside the exact sum where it is known."""
+    """The sum of Ritz values while training, beside the exact sum if it is known."""
     figure, ax = plt.subplots(figsize=(5.6, 3.0), layout="constrained")
     steps, loss = ([row[name] for row in solution.history] for name in ("step", "loss"))
     marker = "o" if len(steps) < 4 else ""
@@ -169,7 +169,7 @@ def training(solution: EigenSolution) -> Figure:
         n_maps = solution.maps.net.weights[0].shape[0]
         offset = int(solution.problem.keeps_constants)
         target = float(np.sum(exact(n_maps + offset)))
-        ax.axhline(target, color="0.4", linewidth=1, linestyle="--", label="exact")
+        ax.axhline(target, color=GUIDE, linewidth=1, linestyle="--", label="exact")
         ax.legend()
     ax.set(xlabel="training step", ylabel="sum of Ritz values")
     return figure

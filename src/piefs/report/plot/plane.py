@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
+from matplotlib.collections import EllipseCollection
 
-from piefs.report.plot.style import CLASS_COLORS, color_bar, number_colors, panels
+from piefs.report.plot.style import (
+    GUIDE,
+    INK,
+    SIGNED_COLORS,
+    class_color,
+    color_bar,
+    number_colors,
+    panels,
+)
+
+Extent = tuple[float, float, float, float]
 
 
-def grid_of(x: np.ndarray, n: int = 200, margin: float = 0.08) -> tuple[np.ndarray, tuple]:
+def grid_of(x: np.ndarray, n: int = 200, margin: float = 0.08) -> tuple[np.ndarray, Extent]:
     """An n × n grid over the bounding box of planar points, as rows, and its extent."""
     low, high = x.min(axis=0), x.max(axis=0)
     low, high = low - margin * (high - low), high + margin * (high - low)
     first, second = np.linspace(low[0], high[0], n), np.linspace(low[1], high[1], n)
     rows = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
     return rows.astype(np.float32), (low[0], high[0], low[1], high[1])
+
+
+def _surface(
+    function: Callable[[np.ndarray], np.ndarray], x: np.ndarray
+) -> tuple[np.ndarray, Extent]:
+    rows, extent = grid_of(x)
+    n = int(len(rows) ** 0.5)
+    return np.asarray(function(rows)).reshape(n, n), extent
 
 
 def plane_heatmap(
@@ -35,24 +55,18 @@ def plane_heatmap(
     `contour` adds the zero level: the decision boundary of a margin.
     """
     ax = ax or plt.subplots(figsize=(4, 3.4))[1]
-    rows, extent = grid_of(x)
-    n = int(len(rows) ** 0.5)
-    values = np.asarray(function(rows)).reshape(n, n)
+    values, extent = _surface(function, x)
     bound = np.quantile(np.abs(values), 0.99) or 1.0
-    image = ax.imshow(
-        values, origin="lower", extent=extent, cmap="RdBu_r", vmin=-bound, vmax=bound, aspect="auto"
-    )
+    style: Any = {"cmap": SIGNED_COLORS, "vmin": -bound, "vmax": bound}
+    image = ax.imshow(values, origin="lower", extent=extent, aspect="auto", **style)
     if contour and values.min() < 0 < values.max():
         ax.contour(values, levels=[0.0], extent=extent, colors="k", linewidths=1.4)
-    _scatter_plane(ax, x[:n_points], None if y is None else y[:n_points])
-    ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03)
+    colors = "0.2" if y is None else [class_color(int(label)) for label in y[:n_points]]
+    points = x[:n_points]
+    ax.scatter(points[:, 0], points[:, 1], c=colors, s=8, edgecolors="white", linewidths=0.35)
+    color_bar(ax, image)
     ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     return ax
-
-
-def _scatter_plane(ax: Axes, x: np.ndarray, y: np.ndarray | None) -> None:
-    colors = "0.2" if y is None else [CLASS_COLORS[label % len(CLASS_COLORS)] for label in y]
-    ax.scatter(x[:, 0], x[:, 1], c=colors, s=8, edgecolors="white", linewidths=0.35)
 
 
 def plane_prediction(
@@ -67,16 +81,14 @@ def plane_prediction(
 ) -> Axes:
     """Predicted numbers on the plane with points of x over them, filled with the true ones.
 
-    Both have the same colours: where a prediction is right, a point sinks into it.
+    Both have the same colours: a point whose prediction is right sinks into its surroundings.
     """
     ax = ax or plt.subplots(figsize=(4.4, 3.4))[1]
-    rows, extent = grid_of(x)
-    n = int(len(rows) ** 0.5)
-    values, style = np.asarray(function(rows)).reshape(n, n), number_colors(y)
+    (values, extent), style = _surface(function, x), number_colors(y)
     image = ax.imshow(values, origin="lower", extent=extent, aspect="auto", **style)
     x, y = x[:n_points], y[:n_points]
     ax.scatter(x[:, 0], x[:, 1], c=y, s=14, edgecolors="white", linewidths=0.5, **style)
-    color_bar(ax, image, label)
+    color_bar(ax, image, label, extend="both")
     ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     return ax
 
@@ -96,3 +108,43 @@ def plane_maps(
             lambda rows, j=j: coordinates(rows)[:, j], x, y, ax=ax, title=f"$\\phi_{{{j + 1}}}$"
         )
     return axes
+
+
+def plane_metric(
+    matrices: Callable[[np.ndarray], np.ndarray],
+    x: np.ndarray,
+    y: np.ndarray | None = None,
+    *,
+    ax: Axes | None = None,
+    title: str = "",
+    n_across: int = 12,
+    n_points: int = 400,
+) -> Axes:
+    """The metric A(x) over the plane, as the ellipses {v : ‖A(x)v‖ = const} on a grid.
+
+    An ellipse is long in the direction in which slopes are cheap: maps may vary along it, and are
+    kept flat across it. `matrices` gives A at rows of the plane, shape (n, 2, 2).
+    """
+    ax = ax or plt.subplots(figsize=(4.8, 4))[1]
+    rows, _ = grid_of(x, n_across, margin=0.0)
+    size = 0.9 * (np.ptp(x, axis=0) / n_across).min()
+    widths, heights, angles = _ellipses(matrices(rows), size)
+    colors = GUIDE if y is None else [class_color(int(label)) for label in y[:n_points]]
+    points = x[:n_points]
+    ax.scatter(points[:, 0], points[:, 1], c=colors, s=6, alpha=0.5, linewidths=0)
+    place: Any = {"units": "xy", "offsets": rows, "offset_transform": ax.transData}
+    look: Any = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8}
+    ax.add_collection(EllipseCollection(widths, heights, angles, **place, **look))
+    ax.set_aspect("equal")
+    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
+    return ax
+
+
+def _ellipses(matrices: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Axes and angles (in degrees) of {v : ‖Av‖ = 1}, the longest of them scaled to `size`."""
+    _, singular, right = np.linalg.svd(np.asarray(matrices, float))
+    lengths = 1 / singular  # along the rows of `right`; the last is the longest
+    lengths *= size / lengths.max()
+    directions = right[:, 1]
+    angles = np.degrees(np.arctan2(directions[:, 1], directions[:, 0]))
+    return lengths[:, 1], lengths[:, 0], angles

@@ -8,25 +8,29 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
-from piefs.report.plot.style import CLASS_COLORS, literal, shortened
+from piefs.report.plot.style import (
+    CLASS_COLORS,
+    GUIDE,
+    SHARE_COLORS,
+    color_bar,
+    literal,
+    shortened,
+    without_frame,
+)
 
 
 def predictions(
     y: np.ndarray, predicted: np.ndarray, *, label: str = "y", ax: Axes | None = None
 ) -> Axes:
     """Predicted numbers against true ones; on the diagonal they agree."""
-    ax = ax or plt.subplots(figsize=(4.4, 4.2))[1]
+    ax = ax or plt.subplots(figsize=(4.2, 4.0))[1]
     both = np.concatenate([y, predicted])
     room = 0.04 * (both.max() - both.min() or 1.0)
     limits = (both.min() - room, both.max() + room)
-    ax.plot(limits, limits, color="0.6", linewidth=1, zorder=0)
+    ax.plot(limits, limits, color=GUIDE, linewidth=1, zorder=0)
     ax.scatter(y, predicted, s=10, alpha=0.6, linewidths=0, color=CLASS_COLORS[0])
-    ax.set(
-        xlabel=f"{literal(label)}, true",
-        ylabel=f"{literal(label)}, predicted",
-        xlim=limits,
-        ylim=limits,
-    )
+    name = literal(label)
+    ax.set(xlabel=f"{name}, true", ylabel=f"{name}, predicted", xlim=limits, ylim=limits)
     ax.set_aspect("equal")
     return ax
 
@@ -34,9 +38,9 @@ def predictions(
 def residuals(
     y: np.ndarray, predicted: np.ndarray, *, label: str = "y", ax: Axes | None = None
 ) -> Axes:
-    """What predictions miss, true minus predicted, against the prediction: a level band is good."""
-    ax = ax or plt.subplots(figsize=(4.8, 3.6))[1]
-    ax.axhline(0, color="0.6", linewidth=1, zorder=0)
+    """Residuals, true minus predicted, against the prediction: a level band is good."""
+    ax = ax or plt.subplots(figsize=(4.4, 3.6))[1]
+    ax.axhline(0, color=GUIDE, linewidth=1, zorder=0)
     ax.scatter(predicted, y - predicted, s=10, alpha=0.6, linewidths=0, color=CLASS_COLORS[0])
     ax.set(xlabel=f"{literal(label)}, predicted", ylabel="true − predicted")
     return ax
@@ -51,13 +55,13 @@ def confusion_matrix(
     """
     n = len(counts)
     few = n <= 12
-    side = 1.9 + 0.42 * n if few else 5.4
-    ax = ax or plt.subplots(figsize=(side + 0.9, side))[1]
+    side = 2.2 + 0.24 * n if few else 5.4
+    ax = ax or plt.subplots(figsize=(side + 0.7, side))[1]
     shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
-    image = ax.imshow(shares, cmap="Blues", vmin=0, vmax=1)
-    ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, label="share of the true class")
+    image = ax.imshow(shares, cmap=SHARE_COLORS, vmin=0, vmax=1)
+    color_bar(ax, image, "share of the true class")
     if few:
-        names = [shortened(class_names[c] if class_names else str(c), 14) for c in range(n)]
+        names = [shortened(class_names[c] if len(class_names) else str(c), 14) for c in range(n)]
         ax.set_xticks(range(n), names, rotation=90 if max(map(len, names)) > 2 else 0)
         ax.set_yticks(range(n), names)
         for (row, column), count in np.ndenumerate(counts):
@@ -65,24 +69,25 @@ def confusion_matrix(
                 color = "white" if shares[row, column] > 0.55 else "0.15"
                 ax.text(column, row, f"{count}", ha="center", va="center", color=color, size=8)
     ax.set(xlabel="predicted", ylabel="true")
-    for spine in ax.spines.values():
-        spine.set_visible(False)
-    return ax
+    return without_frame(ax)
 
 
 def reliability(
     confidence: np.ndarray, accuracy: np.ndarray, counts: np.ndarray, *, ax: Axes | None = None
 ) -> Axes:
-    """How often rows are right, by how sure the model is: on the diagonal it means what it says.
+    """The share of correct rows by confidence; on the diagonal the two are equal.
 
-    One bar for each bin of confidence, with its mean confidence, the share of its rows that are
-    right, and their number, which the size of its dot shows.
+    One dot for each bin of confidence: its mean confidence, the share of its rows that are
+    predicted correctly, and their number, which sets the size of the dot.
     """
-    ax = ax or plt.subplots(figsize=(4.4, 4.0))[1]
-    ax.plot([0, 1], [0, 1], color="0.6", linewidth=1, zorder=0)
+    ax = ax or plt.subplots(figsize=(4.0, 3.6))[1]
+    ax.plot([0, 1], [0, 1], color=GUIDE, linewidth=1, zorder=0)
     sizes = 15 + 160 * counts / max(counts.max(), 1)
     ax.vlines(confidence, confidence, accuracy, color=CLASS_COLORS[1], linewidth=1.4)
-    ax.scatter(confidence, accuracy, s=sizes, color=CLASS_COLORS[0], alpha=0.85, linewidths=0)
-    ax.set(xlabel="confidence", ylabel="share that is right", xlim=(0, 1.03), ylim=(0, 1.03))
+    ax.scatter(
+        confidence, accuracy, s=sizes, color=CLASS_COLORS[0], alpha=0.85, linewidths=0,
+        clip_on=False,
+    )  # fmt: skip
+    ax.set(xlabel="confidence", ylabel="share correct", xlim=(0, 1), ylim=(0, 1))
     ax.set_aspect("equal")
     return ax

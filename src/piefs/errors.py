@@ -21,6 +21,14 @@ class ModelFileError(InputError):
     """A model folder that cannot be read: missing, damaged, or of another version."""
 
 
+class CheckpointError(InputError):
+    """A checkpoint that cannot be read; `what` is wrong with it, without what to do."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what}; start over with --force")
+        self.what = what
+
+
 class LostProcessError(PiefsError, RuntimeError):
     """Another process of a run over several has ended, and this one cannot go on alone."""
 
@@ -34,7 +42,7 @@ class TrainingWarning(UserWarning):
 
 
 class DivergedError(PiefsError, ArithmeticError):
-    """Training has left the finite numbers. `state` is the newest one before, or None."""
+    """Training diverged (NaN or infinity); `state` is the last finite one, or None."""
 
     def __init__(self, message: str, state: object = None) -> None:
         super().__init__(message)

@@ -130,7 +130,7 @@ def groups(matrix, tmp_path):
 
 def test_a_file_that_is_no_parquet_is_refused_when_it_is_opened(groups):
     groups.write_bytes(groups.read_bytes()[:-9])
-    with pytest.raises(InputError, match=r"x\.parquet is damaged \(.*\); write it anew"):
+    with pytest.raises(InputError, match=r"x\.parquet is damaged \(.*\); write it again"):
         piefs.open_rows(groups)
 
 
@@ -142,7 +142,7 @@ def test_a_damaged_group_is_said_when_its_rows_are_read(groups, matrix):
     groups.write_bytes(content)
     rows = piefs.open_rows(groups)
     np.testing.assert_array_equal(rows[:20], matrix[:20])
-    with pytest.raises(InputError, match=r"x\.parquet is damaged \(.*\); write it anew"):
+    with pytest.raises(InputError, match=r"x\.parquet is damaged \(.*\); write it again"):
         rows[20:]
 
 

@@ -84,7 +84,7 @@ def test_a_damaged_chunk_is_said_when_its_rows_are_read(old, matrix, content):
     (path / "1.0").write_bytes(content)
     rows = piefs.open_rows(path)
     np.testing.assert_array_equal(rows[:30], matrix[:30])
-    with pytest.raises(InputError, match=r"x\.zarr is damaged \(.*\); write it anew"):
+    with pytest.raises(InputError, match=r"x\.zarr is damaged \(.*\); write it again"):
         rows[30:]
 
 

@@ -27,7 +27,7 @@ from piefs.data import atomic
 from piefs.data.documents import DAMAGE, bounded_bytes, described, parse_json
 from piefs.data.models import MOST_BYTES, load_arrays
 from piefs.data.rows import LazyRows
-from piefs.errors import InputError, ModelFileError, TrainingWarning
+from piefs.errors import CheckpointError, InputError, ModelFileError, TrainingWarning
 from piefs.training.batches import Samples
 from piefs.training.sharding import ONE
 from piefs.training.state import MOST_RATE_CUTS, TrainState
@@ -36,14 +36,6 @@ CHECKPOINT_VERSION = 3
 DIGEST_ROWS = 1000  # of rows that are read when needed: reading all would take as long as a pass
 PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval")
 PLAIN_FIELDS += ("history", "rate_cuts")
-
-
-class CheckpointError(InputError):
-    """A checkpoint that cannot be read; `what` is wrong with it, without what to do."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(f"{what}; start over with --force")
-        self.what = what
 
 
 class Checkpoint:

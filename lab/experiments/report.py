@@ -352,7 +352,7 @@ def insets(records: Records) -> list[tuple[Path, str, str]]:
     """Tables that stand on other pages: the page, the name between whose marks, the table."""
     return [
         (Path("README.md"), "beyond", headline(records)),
-        (Path("README.md"), "results", strict_headline(StrictRecords("results/records"))),
+        (Path("docs/paper.md"), "results", strict_headline(StrictRecords("results/records"))),
         (Path("docs/metrics.md"), "geometry", geometry_summary(records)),
     ]
 

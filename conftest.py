@@ -38,7 +38,7 @@ settings.load_profile("piefs")
 
 
 LONG_FILES = (
-    *("test_docs.py", "test_jobs_cluster.py", "test_wheel.py", "test_cli_processes.py"),
+    *("test_docs.py", "test_parallel_cluster.py", "test_wheel.py", "test_cli_processes.py"),
     *("test_cli.py", "test_paper.py", "test_devices.py", "test_cli_reproduce.py", "test_readme.py"),
     *("test_cli_kill.py", "test_watching_docs.py", "test_estimators_choosing.py"),
 )

@@ -1,8 +1,8 @@
 """Many cells at a time, each record on disk as soon as it is there.
 
-By default a process of this machine works on each, tied to a core; Ctrl-C ends them, and a second
+By default each runs in a process of this machine with one thread; Ctrl-C ends them, and a second
 call does what is missing and continues what was cut. On a Dask cluster a cell that is cut off
-begins anew. Records are written here, by the one who asked for them.
+starts over. Records are written here, by the one who asked for them.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import joblib
 import matplotlib
 
 from piefs.data import atomic
 from piefs.training.compilation import keep_compiled
-from piefs.training.jobs import JobError, open_workers, usable_cores
+from piefs.training.parallel import JobError, open_workers
 from reproduction.cells import Cell
 from reproduction.progress import Progress, expected_seconds
 from reproduction.records import Records
@@ -45,7 +46,7 @@ def run_grid(
     progress = Progress({cell: expected_seconds(cell, quick=quick) for cell in waiting})
     if not waiting:
         return progress
-    n_jobs = (jobs or len(usable_cores())) if dask is None else jobs
+    n_jobs = (jobs or joblib.cpu_count()) if dask is None else jobs
     running = (results / "running").absolute() if dask is None else None
     common = {"data_dir": _absolute(data_dir, dask), "quick": quick, "running": running}
     with open_workers(made, common, n_jobs=n_jobs, dask=dask) as workers:

@@ -20,6 +20,15 @@ def kill_or_times(common, number):
     return common * number
 
 
+def kill_once(folder, name):
+    """A job; the first to find no file leaves it, and kills its process."""
+    try:
+        (folder / "killed").touch(exist_ok=False)
+    except FileExistsError:
+        return name
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
 def write_and_wait(folder, name):
     """Leave a file with the process's number, and then take a minute."""
     (folder / name).write_text(str(os.getpid()))

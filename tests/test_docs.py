@@ -27,7 +27,7 @@ BIG_EXAMPLES = {"plot_pulsars": "htru2", "plot_image_embeddings": "cifar10-embed
 TESTED_ELSEWHERE = {
     *("operators.md", "exports.md", "watching.md", "choosing.md", "cluster.md", "paper.md")
 }
-"""With what they find: test_*_docs.py, test_jobs_cluster.py and test_cli_reproduce.py."""
+"""With what they find: test_*_docs.py, test_parallel_cluster.py and test_cli_reproduce.py."""
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -7,7 +7,7 @@ import pytest
 
 from piefs.app.main import main
 from piefs.training import memory
-from piefs.training.jobs import open_workers
+from piefs.training.parallel import open_workers
 
 needs_glibc = pytest.mark.skipif(
     not memory.is_glibc(), reason="memory is kept by telling glibc, which is not here"
@@ -63,7 +63,7 @@ def test_processes_of_jobs_keep_their_memory():
 
 def test_the_command_line_keeps_its_memory(monkeypatch):
     told = mock.Mock()
-    monkeypatch.setattr("piefs.app.main.keep_memory", told)
+    monkeypatch.setattr(sys.modules["piefs.app.main"], "keep_memory", told)
     monkeypatch.setattr("sys.argv", ["piefs", "--help"])
     with pytest.raises(SystemExit):
         main()

@@ -19,7 +19,7 @@ from sklearn.utils import _safe_indexing
 
 from piefs.data.rows import is_lazy, taken
 from piefs.errors import InputError
-from piefs.training.jobs import Workers, open_workers
+from piefs.training.parallel import Workers, open_workers
 
 N_FOLDS = 5
 

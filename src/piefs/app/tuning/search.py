@@ -26,7 +26,7 @@ from piefs.data.locks import held
 from piefs.errors import InputError
 from piefs.training.batches import Samples
 from piefs.training.checkpoint import data_digest
-from piefs.training.jobs import Workers, open_workers
+from piefs.training.parallel import Workers, open_workers
 
 SHARES = (1 / 9, 1 / 3, 1.0)
 """The shares of the steps in the three rounds; each keeps a third of its candidates."""

@@ -7,7 +7,7 @@ import pytest
 
 import chores
 from piefs.errors import InputError
-from piefs.training.jobs import JobError, open_workers
+from piefs.training.parallel import JobError, open_workers
 
 
 @pytest.fixture(scope="module")
@@ -45,11 +45,21 @@ def test_a_job_that_fails_does_not_stop_the_others_and_says_where_it_failed(proc
     assert "chores.py" in caught.value.details
 
 
-def test_a_process_that_dies_is_replaced_and_its_job_fails_alone():
-    with open_workers(chores.kill_or_times, 10, n_jobs=1) as workers:
-        ended = {ended.job[0]: ended for ended in workers.run([(1,), (0,), (2,)])}
-    assert (ended[1].result(), ended[2].result()) == (10, 20)
-    assert "its process ended with -9" in str(ended[0].error)
+@pytest.mark.slow
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_a_job_that_kills_its_process_fails_alone(n_jobs):
+    with open_workers(chores.kill_or_times, 10, n_jobs=n_jobs) as workers:
+        ended = {ended.job[0]: ended for ended in workers.run([(1,), (0,), (2,), (3,)])}
+    assert [ended[number].result() for number in (1, 2, 3)] == [10, 20, 30]
+    with pytest.raises(JobError, match=r"died 3 times \(exit code SIGKILL\(-9\)\)"):
+        ended[0].result()
+
+
+def test_a_job_whose_process_was_killed_once_runs_again(tmp_path):
+    with open_workers(chores.kill_once, tmp_path, n_jobs=2) as workers:
+        values = [ended.result() for ended in workers.run([("a",), ("b",), ("c",)])]
+    assert sorted(values) == ["a", "b", "c"]
+    assert (tmp_path / "killed").exists()
 
 
 def test_an_interrupt_ends_the_processes(tmp_path):

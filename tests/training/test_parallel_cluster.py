@@ -20,11 +20,14 @@ from commands import piefs
 from pages import ROOT, commands, run_python, train_briefly
 from piefs import PIEFSClassifier, tune
 from piefs.errors import InputError
-from piefs.training.jobs import JobError, cluster, open_workers
+from piefs.training import cluster
+from piefs.training.parallel import JobError, open_workers
 from reproduction.cells import Cell
 from reproduction.grid import run_grid
 from reproduction.records import Records
 from toys import SMALL
+
+pytestmark = pytest.mark.slow
 
 N_WORKERS = 3
 ADDRESS = "tcp://scheduler:8786"  # on the page
@@ -260,7 +263,7 @@ def test_a_worker_with_many_threads_has_one_job_at_a_time(monkeypatch):
     with ThreadPoolExecutor(3) as threads:
         versions = cluster.library_versions()
         jobs = [
-            threads.submit(cluster.at_work, chores.interval, 0.05, (name,), versions)
+            threads.submit(cluster.on_worker, chores.interval, 0.05, (name,), versions)
             for name in "abc"
         ]
         times = sorted(job.result() for job in jobs)

@@ -1,27 +1,24 @@
-"""The workers of a Dask cluster, one job at a time on each.
+"""Many trainings on the workers of a Dask cluster, one at a time on each.
 
-The client takes the results and writes what is to be kept, so no disk is shared. The job of a
-worker that dies runs again on another one.
+The client takes the results and writes what is to be kept, so no disk is shared. Dask runs the job
+of a worker that dies on another one, and gives it up after the fourth.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from concurrent.futures import Future
 from threading import Lock
 from typing import Any
 
 from piefs.data.models import library_versions
 from piefs.errors import InputError
-from piefs.training.jobs.workers import Job, JobError, Workers, portable
+from piefs.training.parallel import Job, Workers, portable
 
 CONNECT_SECONDS, WORKER_SECONDS = 5, 4
-"""How long to wait for the scheduler to answer, and for a first worker."""
-
-LOOK_SECONDS = 1.0
-"""How often to look for workers that have come."""
-
+"""How long to wait for a scheduler to answer, and for its first worker."""
 ONE_AT_A_TIME = Lock()
-"""Of a worker's process: JAX shares its cores badly between jobs in threads."""
+"""Held by the job that a worker runs: JAX shares its cores badly between threads."""
 
 
 class Cluster(Workers):
@@ -32,11 +29,9 @@ class Cluster(Workers):
         distributed = _distributed()
         self._is_own = not isinstance(where, distributed.Client)
         self.client = _connected(where) if self._is_own else where
-        self.name = self.client.scheduler.address
-        self._places: dict[Any, str] = {}
+        self._executor = self.client.get_executor(pure=False)
         try:
-            self._await_worker()
-            self._refuse_other_versions()
+            self._check_workers()
             self._common = self._sent(common)
         except BaseException:
             self.close()
@@ -47,21 +42,29 @@ class Cluster(Workers):
         """How many workers there are now."""
         return len(self.client.nthreads())
 
+    def submit(self, job: Job) -> Future[Any]:
+        """Hand a job to the scheduler."""
+        return self._executor.submit(
+            on_worker, self.function, self._common, job, library_versions()
+        )
+
     def close(self) -> None:
-        """Leave the cluster, if it was entered here."""
+        """Cancel what is left, and leave the cluster if it was joined here."""
+        if self.client.status == "running":
+            self._executor.shutdown(wait=False)
         if self._is_own:
             self.client.close()
 
-    def _await_worker(self) -> None:
+    def _check_workers(self) -> None:
+        """Refuse a scheduler without workers, and workers with other versions of the libraries."""
+        address = self.client.scheduler.address
         try:
             self.client.wait_for_workers(1, timeout=WORKER_SECONDS)
         except TimeoutError as error:
             raise InputError(
-                f"the Dask scheduler at {self.name} has no workers: start some with "
-                f"`dask worker {self.name} --nthreads 1`"
+                f"the Dask scheduler at {address} has no workers: start some with "
+                f"`dask worker {address} --nthreads 1`"
             ) from error
-
-    def _refuse_other_versions(self) -> None:
         found = self.client.run(refusal, library_versions(), on_error="return")
         for worker, reason in found.items():
             if reason is not None:
@@ -73,54 +76,6 @@ class Cluster(Workers):
 
         with config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
             return self.client.submit(_same, common, pure=False)
-
-    def _idle(self) -> list[str]:
-        busy = set(self._places.values())
-        return [worker for worker in self.client.nthreads() if worker not in busy]
-
-    def _has_room(self, running: dict[Any, Job]) -> bool:
-        if not running:
-            self._places.clear()
-            self._await_worker()
-        return bool(self._idle())
-
-    def _start(self, job: Job) -> Any:
-        """Hand a job to an idle worker; should it die, another one will do."""
-        idle = self._idle() or list(self.client.nthreads())
-        future = self.client.submit(
-            at_work,
-            self.function,
-            self._common,
-            job,
-            library_versions(),
-            workers=idle[:1] or None,
-            allow_other_workers=True,
-            pure=False,
-        )
-        self._places[future] = idle[0] if idle else ""
-        return future
-
-    def _wait(self, running: dict[Any, Job]) -> Iterable[Any]:
-        distributed = _distributed()
-        try:
-            with self.client.as_current():
-                ended = distributed.wait(
-                    list(running), timeout=LOOK_SECONDS, return_when="FIRST_COMPLETED"
-                ).done
-        except TimeoutError:
-            return []
-        except distributed.CancelledError as error:
-            raise JobError(
-                f"the Dask scheduler at {self.name} is gone, or has cancelled the work"
-            ) from error
-        for future in ended:
-            self._places.pop(future, None)
-        return ended
-
-    def _abandon(self, running: list[Any]) -> None:
-        if running and self.client.status == "running":
-            self.client.cancel(running, force=True)
-        self._places.clear()
 
 
 def _distributed() -> Any:
@@ -159,7 +114,7 @@ def refusal(expected: dict[str, str]) -> str | None:
 
 def _from_worker(worker: str, reason: Any) -> str:
     if isinstance(reason, ImportError):
-        reason = f"{reason}: install piefs where the workers run"
+        reason = f"{reason}: install piefs on the workers"
     return f"worker {worker}: {reason}"
 
 
@@ -167,8 +122,8 @@ def _same(value: Any) -> Any:
     return value
 
 
-def at_work(function: Callable[..., Any], common: Any, job: Job, versions: dict[str, str]) -> Any:
-    """A job on a worker; an error says on which."""
+def on_worker(function: Callable[..., Any], common: Any, job: Job, versions: dict[str, str]) -> Any:
+    """Run a job on a worker; an error names the worker."""
     from distributed import get_worker
 
     worker = get_worker().address

@@ -42,10 +42,13 @@ docs: install
 	$(BIN)/sphinx-build --fail-on-warning --keep-going -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-# Every table, figure and page that is made from records, after new ones have come.
+# Every table, figure and page that is made from the records and from the code.
 pages: install
 	$(BIN)/piefs reproduce --report-only
 	$(BIN)/python -m lab.experiments.report
+	$(BIN)/python -m lab.tree
+	$(BIN)/python -m lab.import_graph
+	$(BIN)/python -m lab.counts
 
 # Peers and the PyTorch reference are heavy, hence an environment of their own.
 # make bench ONLY="steps inference" measures a part; htru2 and mnist are looked for in $$PIEFS_DATA.

@@ -16,7 +16,7 @@ from pyarrow import parquet
 from zarr.codecs import GzipCodec
 
 from piefs import Checkpoint, PIEFSClassifier
-from piefs.app.run import described_data, run
+from piefs.app.run import TableDetails, run
 from piefs.app.tuning import tune
 from piefs.data.table_files import write_table
 from piefs.data.tabular import load_own
@@ -106,8 +106,8 @@ def _large_tables(folder: Path) -> None:
 def _run(folder: Path) -> None:
     """A run's folder, its model, and a record such as `piefs reproduce` keeps."""
     own = load_own(folder / "csv" / "table.csv", target="kind")
-    document = described_data(own.dataset, own.encoder, "kind", None)
-    run(own.dataset, folder / "run", task=own.task, document=document, **SMALL)
+    table = TableDetails(own.encoder, "kind")
+    run(own.dataset, folder / "run", task=own.task, table=table, **SMALL)
     shutil.copytree(folder / "run" / "model", folder / "model")
     shutil.rmtree(folder / "run" / "figures")
     (folder / "run" / "report.html").unlink()

@@ -20,7 +20,7 @@ from rich.console import Console
 from lab.fuzz.mutations import mutate
 from lab.fuzz.seeds import FIXED, NUMBERS, SMALL, rows
 from piefs import Checkpoint, PIEFSClassifier, open_rows
-from piefs.app.config import read_config
+from piefs.app.fit import read_config
 from piefs.app.inspect import tell_model
 from piefs.app.model import open_model
 from piefs.app.tuning.search import Search, _problem

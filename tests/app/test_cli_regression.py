@@ -9,6 +9,7 @@ from sklearn.metrics import r2_score
 
 from commands import piefs
 from piefs.app.inspect import show_model
+from piefs.app.options import LargeRows, Rows
 from piefs.app.predict import show_scores, write_coordinates, write_predictions
 from piefs.errors import InputError
 from piefs.report.findings import overfitting
@@ -58,7 +59,7 @@ def homes(tmp_path_factory):
 
 def score(run, data, target=None, *, as_json=False):
     """`piefs score` without a process of its own, which takes seconds to start."""
-    show_scores(run, str(data), target=target, split="test", data_dir=None, as_json=as_json)
+    show_scores(run, Rows(str(data)), target=target, as_json=as_json)
 
 
 def test_one_command_fits_numbers_and_says_that_it_did(homes):
@@ -109,8 +110,8 @@ def test_predictions_do_not_depend_on_the_order_of_columns(homes):
     stored = []
     for name in ("new", "same"):
         out = folder / f"{name}.npz"
-        table = str(folder / f"{name}.csv")
-        write_predictions(folder / "run", table, out, split="test", data_dir=None, quiet=True)
+        table = LargeRows(str(folder / f"{name}.csv"))
+        write_predictions(folder / "run", table, out, quiet=True)
         with np.load(out) as columns:
             stored.append(columns["prediction"])
     assert stored[0].dtype == np.float64
@@ -130,8 +131,8 @@ def test_score_shows_a_table_and_one_row_has_no_r2(homes, capsys):
 
 def test_transform_and_inspect_know_a_regressor(homes, capsys):
     folder, _ = homes
-    table = str(folder / "new.csv")
-    write_coordinates(folder / "run", table, None, split="test", data_dir=None, quiet=True)
+    table = LargeRows(str(folder / "new.csv"))
+    write_coordinates(folder / "run", table, None, quiet=True)
     assert capsys.readouterr().out.splitlines()[0] == "flat,phi1,phi2"
     show_model(folder / "run", as_json=False)
     printed = capsys.readouterr().out
@@ -183,8 +184,7 @@ def test_a_regressor_of_the_plane_predicts_for_classes_but_is_not_scored_on_them
     fit = ["fit", "plane.csv", "--target", "y", *SMALL, "--steps", "20", "--out", "run"]
     done = piefs(*fit, "--quiet", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    options = {"split": "test", "data_dir": None, "quiet": True}
-    write_predictions(tmp_path / "run", "two-moons", None, **options)
+    write_predictions(tmp_path / "run", LargeRows("two-moons"), None, quiet=True)
     assert capsys.readouterr().out.startswith("prediction\n")
     with pytest.raises(InputError, match="predicts numbers"):
         score(tmp_path / "run", "two-moons")

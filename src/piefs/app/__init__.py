@@ -1,5 +1,19 @@
-"""The command line. Commands import what they need when they run, so that --help is instant."""
+"""The command line (extra [app])."""
 
-from piefs.app.main import main
+import sys
 
-__all__ = ["main"]
+
+def main() -> None:
+    """Run a command of `piefs`."""
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ImportError:
+        print(
+            "piefs: the command line needs further packages: pip install 'piefs-learn[app]'",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    from piefs.app.main import main
+
+    main()

@@ -1,10 +1,9 @@
-"""`piefs demo` and `piefs fit`: what happens to the data, progress, then a table of results."""
+"""`piefs demo` and `piefs fit`: what becomes of the data, progress, then a table of results."""
 
 from __future__ import annotations
 
 import json
 import warnings
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +11,10 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from piefs.app.config import read_config, use_device
-from piefs.app.options import Company, Source
-from piefs.app.run import RunFolder, described_data, run
+from piefs.app.options import LargeSource, Machine, ModelOptions, Source
+from piefs.app.run import RunFolder, TableDetails, run
 from piefs.data import BUILTIN, Dataset, load
-from piefs.data.documents import read_json, reading
+from piefs.data.documents import read_json, read_toml, reading
 from piefs.data.large_files import is_to_be_streamed
 from piefs.data.large_tables import is_target_file, load_large
 from piefs.data.tabular import load_own
@@ -27,9 +25,10 @@ from piefs.report.scores import SHOWN
 from piefs.training.callbacks import ProgressBar
 from piefs.training.diagnosis import Finding
 from piefs.training.presets import PAPER
-from piefs.training.processes import is_first
+from piefs.training.processes import is_first, join
 from piefs.training.sharding import devices_of
 
+KEYWORDS = (*PAPER, "preset", "validation_fraction", "class_weight")
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
     "n_components": 8,
@@ -40,94 +39,127 @@ DEMO_SETTINGS: dict[str, Any] = {
 
 
 def demonstrate(out: Path, *, seed: int, quiet: bool, as_json: bool) -> None:
-    """Two Moons with a small budget; a demo of its own starts over in its own folder."""
+    """Two Moons with a small budget; the demo starts over in its folder each time."""
     console = Console(quiet=quiet or as_json)
     data = load("two-moons")
-    tell_data(console, data)
+    describe(console, data)
     keywords = DEMO_SETTINGS | {"random_state": seed}
     metrics = _fit(console, data, out, force=True, **keywords)
     _tell_results(console, metrics, out, as_json=as_json)
 
 
 def fit_data(
-    source: Source,
+    source: LargeSource,
     out: Path,
+    model: ModelOptions,
+    machine: Machine,
     *,
     quiet: bool,
     as_json: bool,
     resume: bool,
-    config: Path | None,
-    device: str | None,
-    company: Company,
     **options: Any,
 ) -> None:
     """Fit on a built-in data set or on a user's own file."""
-    options["devices"] = company.joined()
-    use_device(device)
+    devices = joined(machine)
     console = Console(quiet=quiet or as_json or not is_first())
-    given = {name: value for name, value in options.items() if value is not None}
-    keywords = {"preset": "default"} | read_config(config) | given
+    keywords = {"preset": "default"} | read_config(model.config) | model.given
     folder = RunFolder(out)
-    if resume and devices_of(options["devices"]).any(is_first() and folder.is_finished):
+    if resume and devices_of(devices).any(is_first() and folder.is_finished):
         console.print(f"{out} is finished already.")
         with reading(folder.metrics, "fit again with --force"):
-            metrics = read_json(folder.metrics)
-            return _tell_results(console, metrics, out, as_json=as_json)
-    dataset, extras, notices = load_source(source)
-    tell_data(console, dataset)
-    for notice in notices:
-        console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
+            return _tell_results(console, read_json(folder.metrics), out, as_json=as_json)
+    data, task, table = load_source(source)
+    describe(console, data, table)
     if resume and not folder.is_unfinished:
         console.print(f"There is nothing to resume in {out}: starting from the beginning.")
-    metrics = _fit(console, dataset, out, resume=resume, **extras, **keywords)
+    options |= {"task": task, "table": table, "resume": resume}
+    metrics = _fit(console, data, out, **options, devices=devices, **keywords)
     _tell_results(console, metrics, out, as_json=as_json)
 
 
-def load_source(source: Source) -> tuple[Dataset, dict[str, Any], list[str]]:
-    """The data set, what `run` must know beside it, and what to tell the user."""
+def load_source(source: Source) -> tuple[Dataset, str, TableDetails | None]:
+    """The data set, the task, and of a user's own table what else is known."""
+    path = Path(source.data)
     if source.data in BUILTIN:
-        return _load_builtin(source)
-    if not Path(source.data).suffix and not Path(source.data).is_dir():
+        return *_load_builtin(source), None
+    if not path.suffix and not path.is_dir():
         raise InputError(
             f"unknown data set {source.data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
             "(.csv, .tsv, .parquet, .arrow, .npz, .npy, .zarr)"
         )
-    columns, path = source.columns, Path(source.data)
-    streamed = is_target_file(columns.target) or is_to_be_streamed(path, source.lazy)
-    read = load_large if streamed else load_own
-    own = read(path, split_seed=source.split_seed, task=source.task, **asdict(columns))
-    document = described_data(own.dataset, own.encoder, columns.target, columns.id_column)
-    notices = [*own.encoder.describe(), *own.notices]
-    extras = {
-        **{"task": own.task, "document": document, "unlabeled": own.unlabeled},
-        "notices": own.notices,
-    }
-    return own.dataset, extras, notices
+    lazy = source.lazy if isinstance(source, LargeSource) else False
+    is_streamed = is_target_file(source.target) or is_to_be_streamed(path, lazy)
+    read = load_large if is_streamed else load_own
+    own = read(path, split_seed=source.split_seed, task=source.task, **source.columns)
+    table = TableDetails(own.encoder, source.target, source.id_column, own.unlabeled, own.notices)
+    return own.dataset, own.task, table
 
 
-def _load_builtin(source: Source) -> tuple[Dataset, dict[str, Any], list[str]]:
+def _load_builtin(source: Source) -> tuple[Dataset, str]:
     """A built-in data set, whose columns, classes and splits are fixed."""
     is_built_in = f"is for your own files; {source.data!r} is a built-in data set"
-    if given := list(source.columns.given()):
+    if given := list(source.given):
         raise InputError(f"--{given[0]} {is_built_in}")
     if source.task == "regression":
         raise InputError(f"--task regression {is_built_in}, and those are of classes")
     dataset = load(source.data, source.data_dir, source.split_seed)
-    return dataset, {"task": "classification" if source.task == "auto" else source.task}, []
+    return dataset, "classification" if source.task == "auto" else source.task
+
+
+def read_config(path: Path | None) -> dict[str, Any]:
+    """The settings in a `--config` file; an unknown name or an unreadable file is an InputError."""
+    if path is None:
+        return {}
+    remedy = "give a TOML or JSON file of settings, such as batch_size = 512"
+    if not path.is_file():
+        raise InputError(f"cannot read {path} (there is no such file); {remedy}")
+    read = read_json if path.suffix == ".json" else read_toml
+    settings = read(path, remedy)
+    for name in settings:
+        if name not in KEYWORDS:
+            raise InputError(f"{path}: unknown setting {name!r}; known are {', '.join(KEYWORDS)}")
+    return settings
+
+
+def joined(machine: Machine) -> int | str | None:
+    """The devices that share each batch, once this process has met the others, if there are any."""
+    devices = "all" if machine.devices is None and machine.coordinator else machine.devices
+    if machine.coordinator is not None:
+        if devices != "all":
+            raise InputError("several processes share all their devices: leave --devices out")
+        join(machine.coordinator, machine.num_processes, machine.process_id)
+    elif machine.num_processes is not None or machine.process_id is not None:
+        raise InputError("--num-processes and --process-id go with --coordinator HOST:PORT")
+    use_device(machine.device)
+    if devices is None or devices == "all":
+        return devices
+    if not devices.isdigit() or devices == "0":
+        raise InputError(f"--devices must be all or a number of devices, not {devices!r}")
+    return int(devices)
+
+
+def use_device(name: str | None) -> None:
+    """Compute on a kind of device (cpu, gpu, tpu)."""
+    if name is None:
+        return
+    import jax
+
+    try:
+        jax.config.update("jax_default_device", jax.devices(name)[0])
+    except RuntimeError as error:
+        found = ", ".join(sorted({device.platform for device in jax.devices()}))
+        raise InputError(f"there is no device {name!r} here; found: {found}") from error
 
 
 def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
-    unlabeled = keywords.get("unlabeled")
+    table = keywords.get("table")
+    unlabeled = None if table is None else table.unlabeled
     n_rows = n_rows_to_learn_from(keywords.get("schedule"), data.train.x, unlabeled)
     if isinstance(keywords.get("batch_size"), int):
         keywords["batch_size"] = min(keywords["batch_size"], n_rows)
     given = {name: keywords[name] for name in PAPER if name in keywords}
-    settings = resolve_settings(
-        keywords["preset"],
-        given,
-        supervised=keywords.get("task") != "unsupervised",
-        n_rows=n_rows,
-    )
+    supervised = keywords.get("task") != "unsupervised"
+    settings = resolve_settings(keywords["preset"], given, supervised=supervised, n_rows=n_rows)
     if settings["batch_size"] == n_rows:
         console.print(f"  a batch is all {n_rows:,} training rows", style="dim")
     with warnings.catch_warnings():
@@ -135,13 +167,16 @@ def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[st
         return run(data, out, **keywords, callbacks=[ProgressBar(console)])
 
 
-def tell_data(console: Console, data: Dataset) -> None:
-    """Say what the data are."""
+def describe(console: Console, data: Dataset, table: TableDetails | None = None) -> None:
+    """Say what the data are, and what becomes of their columns."""
     console.print(f"[bold]{escape(data.name)}[/bold]  {escape(data.description)}")
     sizes = ", ".join(f"{len(part):,} {name}" for name, part in data.splits.items())
     classes = f", {len(data.class_names)} classes" if len(data.class_names) > 1 else ""
     target = ", a number to predict" if data.is_regression else classes
     console.print(f"  {sizes} rows, {data.train.x.shape[1]} features{target}", style="dim")
+    notices = [] if table is None else [*table.encoder.describe(), *table.notices]
+    for notice in notices:
+        console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
 
 
 def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:
@@ -164,11 +199,11 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         message = Finding.from_document(warning).message
         console.print(f"[yellow]Warning:[/yellow] {escape(message)}", soft_wrap=True)
     console.print(_energy_table(metrics["energies"]))
-    rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
     if metrics["steps_saved"]:
         total = metrics["steps"] + metrics["steps_saved"]
         saved = f"{metrics['steps_saved']:,} of {total:,} steps"
         console.print(f"Maps stopped when they were done: {saved} were not needed.")
+    rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
     console.print(f"{rate} Model, metrics, history and figures are in [bold]{out}[/bold].")
     page = RunFolder(out).report
     if page.is_file():

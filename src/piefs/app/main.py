@@ -1,52 +1,16 @@
-"""The commands and their options. What they do is in the modules beside this one."""
+"""The commands. Each imports what it needs when it runs, so that --help is instant."""
 
 from __future__ import annotations
 
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
-from piefs.app.data_commands import data_app
-from piefs.app.options import (
-    Company,
-    Coordinator,
-    Data,
-    DataDir,
-    Debug,
-    Drop,
-    Force,
-    Gaps,
-    Group,
-    IdColumn,
-    Json,
-    Lazy,
-    Missing,
-    Model,
-    NumberOfDevices,
-    NumberOfMaps,
-    NumberOfProcesses,
-    OutFile,
-    Part,
-    Preset,
-    ProcessId,
-    Quiet,
-    Resume,
-    Seed,
-    SplitName,
-    SplitSeed,
-    Target,
-    Task,
-    Time,
-    WhatToLearn,
-    number_of_maps,
-    source_of,
-)
-from piefs.app.research import eigen, reproduce
-from piefs.app.sharing_commands import export, report
-from piefs.app.tune_command import tune
+from piefs.app import options
+from piefs.app.options import Dask, DataDir, Folder, Force, Json, OutFile, Quiet, Seed, command
 from piefs.training.compilation import keep_compiled
 from piefs.training.memory import keep_memory
 
@@ -58,8 +22,8 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+data_app = typer.Typer(help="List, find and fetch the built-in data sets.", no_args_is_help=True)
 app.add_typer(data_app, name="data")
-
 
 INTERRUPTED = 130  # what shells call a program that Ctrl-C has ended
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer does not export it under its own name
@@ -76,13 +40,12 @@ def _options(
         raise typer.Exit
 
 
-@app.command()
+@command(app)
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("runs/demo"),
     seed: Seed = 0,
     quiet: Quiet = False,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Train on Two Moons, print what was learned, and draw it."""
     from piefs.app.fit import demonstrate
@@ -90,171 +53,217 @@ def demo(
     demonstrate(out, seed=seed, quiet=quiet, as_json=as_json)
 
 
-@app.command()
+@command(app)
 def fit(
-    data: Data,
-    target: Target = None,
-    task: WhatToLearn = Task.auto,
-    preset: Annotated[
-        Preset | None, typer.Option(help="Named set of settings, default if none is named.")
-    ] = None,
-    schedule: Annotated[
-        str | None,
-        typer.Option(
-            help="nested, joint, sequential, or spectral (by a graph of the rows, for few labels): "
-            "how the maps are trained."
-        ),
-    ] = None,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            help="off, diag, agop, or a rotation: trotter, chain, brickwall, butterfly, "
-            "householder, cayley, exponential, dense."
-        ),
-    ] = None,
-    metric_scope: Annotated[
-        str | None,
-        typer.Option(help="local, global, global-scales, global-rotation or composed."),
-    ] = None,
-    metric_constraint: Annotated[str | None, typer.Option(help="volume or trace.")] = None,
-    metric_bound: Annotated[float | None, typer.Option(help="Bound on every |log λ|.")] = None,
-    metric_depth: Annotated[
-        int | None, typer.Option(help="Size of the rotation: sweeps, reflections or rank.")
-    ] = None,
-    n_components: NumberOfMaps = None,
-    steps: Annotated[
-        int | None, typer.Option(help="Training steps a map, or auto, by the rows, if not given.")
-    ] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Rows a step.")] = None,
-    pretraining: Annotated[str | None, typer.Option(help="graph-laplacian.")] = None,
-    config: Annotated[
-        Path | None, typer.Option(help="TOML or JSON file of settings; options here win.")
-    ] = None,
-    missing: Gaps = Missing.error,
-    drop: Drop = None,
-    id_column: IdColumn = None,
-    group: Group = None,
-    time: Time = None,
-    lazy: Lazy = None,
-    seed: Seed = 0,
-    split_seed: SplitSeed = 0,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results.")] = None,
-    data_dir: DataDir = None,
-    device: Annotated[str | None, typer.Option(help="cpu, gpu or tpu.")] = None,
-    devices: NumberOfDevices = None,
-    coordinator: Coordinator = None,
-    num_processes: NumberOfProcesses = None,
-    process_id: ProcessId = None,
+    source: options.LargeSource,
+    model: options.ModelOptions,
+    machine: options.Machine,
+    out: Folder = None,
     report: Annotated[
         bool, typer.Option(help="Compare with baselines and write report.html.")
     ] = True,
-    resume: Resume = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a run that was cut off.")
+    ] = False,
     force: Force = False,
     quiet: Quiet = False,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
-    """Fit a model and leave it, its metrics, history, figures and a report in a folder."""
+    """Fit a model; leave it with its scores, history, figures and a report in a folder."""
     from piefs.app.fit import fit_data
 
-    columns = {"target": target, "id_column": id_column, "group": group, "time": time}
-    fit_data(
-        source_of(
-            data, data_dir, task, split_seed, drop=drop, missing=missing, lazy=lazy, **columns
-        ),
-        out or Path("runs") / f"{Path(data).stem}-{seed}",
-        quiet=quiet,
-        as_json=as_json,
-        config=config,
-        device=device,
-        company=Company(devices, coordinator, num_processes, process_id),
-        report=report,
-        resume=resume,
-        force=force,
-        preset=None if preset is None else preset.value,
-        schedule=schedule,
-        metric=metric,
-        metric_scope=metric_scope,
-        metric_constraint=metric_constraint,
-        metric_bound=metric_bound,
-        metric_depth=metric_depth,
-        n_components=number_of_maps(n_components),
-        steps_per_component=steps,
-        batch_size=batch_size,
-        pretraining=pretraining,
-        random_state=seed,
-    )
+    out = out or Path("runs") / f"{Path(source.data).stem}-{model.seed}"
+    flow = {"report": report, "resume": resume, "force": force, "quiet": quiet, "as_json": as_json}
+    fit_data(source, out, model, machine, **flow)
 
 
-app.command()(tune)
-
-
-@app.command()
-def transform(
-    model: Model,
-    data: Data,
-    out: OutFile = None,
-    split: Part = SplitName.test,
-    lazy: Lazy = None,
-    data_dir: DataDir = None,
+@command(app)
+def tune(
+    source: options.Source,
+    budget: Annotated[
+        float | None, typer.Option(help="Minutes to search for; as many trials as they allow.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="How many settings to try, 18 if no budget is given.")
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Trials at a time, 1 by default.", min=1)] = None,
+    dask: Dask = None,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the records; the same command continues there."),
+    ] = None,
     quiet: Quiet = False,
-    debug: Debug = False,
+    as_json: Json = False,
+) -> None:
+    """Search for better settings on validation rows; test rows are never used."""
+    from piefs.app.tune import tune_data
+
+    out = out or Path("runs") / f"tune-{Path(source.data).stem}-{seed}"
+    size = {"budget_minutes": budget, "n_trials": trials, "n_jobs": jobs, "dask": dask}
+    tune_data(source, out, seed=seed, quiet=quiet, as_json=as_json, **size)
+
+
+@command(app)
+def transform(
+    model: options.Model, rows: options.LargeRows, out: OutFile = None, quiet: Quiet = False
 ) -> None:
     """Write the coordinates φ₁ … φ_K of each row."""
     from piefs.app.predict import write_coordinates
 
-    write_coordinates(
-        model, data, out, split=split.value, data_dir=data_dir, quiet=quiet, lazy=lazy
-    )
+    write_coordinates(model, rows, out, quiet=quiet)
 
 
-@app.command()
+@command(app)
 def predict(
-    model: Model,
-    data: Data,
-    out: OutFile = None,
-    split: Part = SplitName.test,
-    lazy: Lazy = None,
-    data_dir: DataDir = None,
-    quiet: Quiet = False,
-    debug: Debug = False,
+    model: options.Model, rows: options.LargeRows, out: OutFile = None, quiet: Quiet = False
 ) -> None:
     """Write the label and the class probabilities of each row, or the predicted number."""
     from piefs.app.predict import write_predictions
 
-    write_predictions(
-        model, data, out, split=split.value, data_dir=data_dir, quiet=quiet, lazy=lazy
-    )
+    write_predictions(model, rows, out, quiet=quiet)
 
 
-@app.command()
+@command(app)
 def score(
-    model: Model,
-    data: Data,
+    model: options.Model,
+    rows: options.Rows,
     target: Annotated[
         str | None, typer.Option(help="The column with the truth, if its name differs.")
     ] = None,
-    split: Part = SplitName.test,
-    data_dir: DataDir = None,
     as_json: Json = False,
-    debug: Debug = False,
 ) -> None:
     """Measure a model on rows whose labels, or numbers, are known."""
     from piefs.app.predict import show_scores
 
-    show_scores(model, data, target=target, split=split.value, data_dir=data_dir, as_json=as_json)
+    show_scores(model, rows, target=target, as_json=as_json)
 
 
-@app.command()
-def inspect(model: Model, as_json: Json = False, debug: Debug = False) -> None:
-    """Say what a model is: its data, columns, target, settings and maps."""
+@command(app)
+def inspect(model: options.Model, as_json: Json = False) -> None:
+    """Show what a model is: its data, columns, target, settings and maps."""
     from piefs.app.inspect import show_model
 
     show_model(model, as_json=as_json)
 
 
-for command in (export, report, reproduce, eigen):
-    app.command()(command)
+@command(app)
+def export(
+    model: options.Model,
+    chosen: Annotated[
+        Literal["onnx", "numpy"] | None,
+        typer.Option(
+            "--format",
+            help="onnx: a graph for ONNX runtimes; numpy: one Python file that needs numpy alone. "
+            "By default the name of --out decides.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file (.onnx or .py) to write, else model.onnx or model.py in MODEL."
+        ),
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a model as a file for programs without piefs: coordinates, labels, probabilities."""
+    from piefs.app.export import export_model
+
+    export_model(model, chosen, out, force=force, quiet=quiet)
+
+
+@command(app)
+def report(
+    run: Annotated[Path, typer.Argument(help="A run's folder.")], quiet: Quiet = False
+) -> None:
+    """Write the report of a run again, from what is in its folder."""
+    from piefs.report import write_page
+
+    page = write_page(run)
+    if not quiet:
+        typer.echo(f"The report is in {page}.")
+
+
+ANYTHING = {"allow_extra_args": True, "ignore_unknown_options": True}
+
+
+@app.command(context_settings=ANYTHING, add_help_option=False)
+def reproduce(context: typer.Context) -> None:
+    """Re-derive the paper's tables and figures (in a checkout of the source repository)."""
+    from piefs.app.reproduce import reproduction
+
+    command = reproduction("command").app
+    raise typer.Exit(command(context.args, prog_name="piefs reproduce", standalone_mode=False) or 0)
+
+
+@command(app)
+def eigen(
+    problem: Annotated[
+        str | None, typer.Argument(help="A problem of known spectrum, e.g. dirichlet-square.")
+    ] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List the problems.")] = False,
+    n_eigenpairs: Annotated[
+        int | None, typer.Option("-k", "--n-eigenpairs", help="How many eigenpairs.", min=1)
+    ] = None,
+    training: Annotated[str | None, typer.Option(help="joint or sequential.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Training steps.", min=0)] = None,
+    points: Annotated[
+        str | None, typer.Option(help="Points of the Ritz step: quadrature, sobol or random.")
+    ] = None,
+    n_points: Annotated[int | None, typer.Option(help="How many points, at most.")] = None,
+    seed: Seed = 0,
+    out: Folder = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Find the lowest eigenpairs of an operator whose spectrum is known."""
+    if problem is None and not list_all:
+        raise typer.BadParameter("name a problem, or ask for the --list")
+    from piefs.app.eigen import list_problems, solve_problem
+
+    if problem is None or list_all:
+        return list_problems(as_json=as_json)
+    given = {"training": training, "n_steps": steps, "points": points, "n_points": n_points}
+    out = out or Path("runs") / f"eigen-{problem}"
+    pairs = {"n_eigenpairs": n_eigenpairs, "random_state": seed}
+    solve_problem(problem, out, quiet=quiet, as_json=as_json, **pairs, **given)
+
+
+@command(data_app, "list")
+def data_list(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the built-in data sets, and whether their files are here."""
+    from piefs.app.data import show_list
+
+    show_list(data_dir, as_json=as_json)
+
+
+@command(data_app, "path")
+def data_path(name: options.BuiltIn, data_dir: DataDir = None) -> None:
+    """Print where a data set's file is."""
+    from piefs.app.data import show_path
+
+    show_path(name, data_dir)
+
+
+@command(data_app, "build")
+def data_build(
+    name: Annotated[str, typer.Argument(help="cifar10-r18.")],
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+) -> None:
+    """Make a data set from images and a pretrained network (needs a network connection)."""
+    from piefs.app.data import build_and_tell
+
+    build_and_tell(name, data_dir, quiet=quiet)
+
+
+@command(data_app, "fetch")
+def data_fetch(name: options.BuiltIn, data_dir: DataDir = None, quiet: Quiet = False) -> None:
+    """Download a data set's file and verify what it decodes to."""
+    from piefs.app.data import fetch_and_tell
+
+    fetch_and_tell(name, data_dir, quiet=quiet)
 
 
 def main() -> None:
@@ -274,7 +283,7 @@ def main() -> None:
             raise
         message, code = _verdict(error)
         print(f"piefs: {message}", file=sys.stderr)
-        if "jax" in sys.modules:  # else there is no company, and loading it would take seconds
+        if "jax" in sys.modules:  # else there are no other processes, and loading takes seconds
             from piefs.training.processes import end
 
             end(code)
@@ -286,22 +295,25 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     from piefs.errors import InputError, PiefsError
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        if sys.argv[1:2] in (["reproduce"], ["tune"]):
-            again = shlex.join(sys.argv[1:])
-            return f"interrupted; the same command goes on: piefs {again}", INTERRUPTED
-        if sys.argv[1:2] == ["fit"]:
-            again = [argument for argument in sys.argv[1:] if argument not in ("--force",)]
-            again += [] if "--resume" in again else ["--resume"]
-            return f"interrupted; continue with: piefs {shlex.join(again)}", INTERRUPTED
-        return "interrupted", INTERRUPTED
-    said = _one_line(str(error))
+        return _interrupted(sys.argv[1:]), INTERRUPTED
+    message = _one_line(str(error))
     if isinstance(error, InputError):
-        return said, 2
+        return message, 2
     kind = "" if isinstance(error, PiefsError) else f"{type(error).__name__}: "
-    return f"the run failed: {kind}{said}", 1
+    return f"the run failed: {kind}{message}", 1
+
+
+def _interrupted(arguments: list[str]) -> str:
+    """How to continue what Ctrl-C has cut off."""
+    if arguments[:1] in (["reproduce"], ["tune"]):
+        return f"interrupted; the same command continues: piefs {shlex.join(arguments)}"
+    if arguments[:1] == ["fit"]:
+        again = [argument for argument in arguments if argument not in ("--force", "--resume")]
+        return f"interrupted; continue with: piefs {shlex.join([*again, '--resume'])}"
+    return "interrupted"
 
 
 def _one_line(text: str) -> str:
-    """Words in a row; what steers a terminal, and may come from a file, is left out."""
+    """Words in a row; control characters, which may come from a file, are replaced."""
     words = " ".join(text.split())
     return "".join(letter if letter.isprintable() else "�" for letter in words)

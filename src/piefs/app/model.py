@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from piefs.app.options import Rows
 from piefs.data import BUILTIN, load
 from piefs.data.documents import reading
 from piefs.data.encoder import TableEncoder
@@ -90,15 +91,15 @@ def _check_names(document: dict[str, Any]) -> None:
             raise InputError(f"{name} in model.json is damaged: it is no name")
 
 
-def read_rows(model: FittedModel, data: str, split: str, data_dir: Path | None) -> EncodedRows:
+def read_rows(model: FittedModel, asked: Rows) -> EncodedRows:
     """Rows of a built-in data set's split, or of a file, as the model's features."""
-    if data in BUILTIN:
-        part = load(data, data_dir).splits[split]
-        expected = model.estimator.n_features_in_
-        if part.x.shape[1] != expected:
-            raise InputError(f"{data} has {part.x.shape[1]} features, the model has {expected}")
+    if asked.data in BUILTIN:
+        part = load(asked.data, asked.data_dir).splits[asked.split]
+        found, expected = part.x.shape[1], model.estimator.n_features_in_
+        if found != expected:
+            raise InputError(f"{asked.data} has {found} features, the model has {expected}")
         return EncodedRows(part.x, labels=part.y)
-    table = read_table(Path(data))
+    table = read_table(Path(asked.data))
     return EncodedRows(model.encoder.transform(by_position(model.encoder, table)), table)
 
 

@@ -1,77 +1,46 @@
-"""Options that several commands share."""
+"""The options that commands share, in groups: a group is a dataclass whose fields are options."""
 
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
 from piefs.errors import InputError
 
-
-class Preset(StrEnum):
-    """Named sets of settings."""
-
-    default = "default"
-    paper = "paper"
-    fast = "fast"
+Task = Literal["auto", "classification", "regression", "unsupervised"]
+SplitName = Literal["train", "validation", "test"]
 
 
-class Task(StrEnum):
-    """What to learn."""
-
-    auto = "auto"
-    classification = "classification"
-    regression = "regression"
-    unsupervised = "unsupervised"
-
-
-class Missing(StrEnum):
-    """What to do with missing values."""
-
-    error = "error"
-    impute = "impute"
-
-
-class SplitName(StrEnum):
-    """A part of a built-in data set."""
-
-    train = "train"
-    validation = "validation"
-    test = "test"
-
-
-class ExportFormat(StrEnum):
-    """What other programs can read."""
-
-    onnx = "onnx"
-    numpy = "numpy"
-
-
-def _model_there(path: Path) -> Path:
-    """The folder, if there is one: a mistyped name is told before what reads models is loaded."""
+def _existing(path: Path) -> Path:
+    """The folder, if there is one: a mistyped name is refused before anything heavy is loaded."""
     if not path.exists():
         raise InputError(f"there is no model at {path}")
     return path
 
 
-Seed = Annotated[int, typer.Option(help="Seed of initialisation and batches.", min=0)]
+TABLE, MODEL, MACHINE = "The table", "The model", "The machine"
+
+Seed = Annotated[int, typer.Option(help="Seed of initial weights and batches.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 DataDir = Annotated[
-    Path | None, typer.Option(help="Folder of the built-in sets' files, else $PIEFS_DATA.")
+    Path | None,
+    typer.Option(help="Folder with the files of built-in data sets, else $PIEFS_DATA."),
 ]
 Dask = Annotated[
     str | None,
     typer.Option(help="Train on a Dask cluster: its scheduler's address, e.g. tcp://host:8786."),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is in the results' folder.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was cut off.")]
 Model = Annotated[
     Path,
-    typer.Argument(help="A run's folder, or the model folder in it.", callback=_model_there),
+    typer.Argument(help="A run's folder, or the model folder in it.", callback=_existing),
 ]
 Data = Annotated[
     str,
@@ -80,136 +49,160 @@ Data = Annotated[
         "files, or a built-in data set."
     ),
 ]
-Target = Annotated[
-    str | None, typer.Option(help="The column to predict, or an .npy file of labels.")
+BuiltIn = Annotated[str, typer.Argument(help="A built-in data set.")]
+Folder = Annotated[Path | None, typer.Option(help="Folder for the results.")]
+OutFile = Annotated[
+    Path | None,
+    typer.Option(help="File to write (.csv, .parquet, .arrow, .npz, .npy); else CSV is printed."),
 ]
-WhatToLearn = Annotated[
-    Task, typer.Option(help="What to learn; auto decides by the values of the target.")
-]
-Gaps = Annotated[Missing, typer.Option(help="What to do with gaps.")]
-Drop = Annotated[list[str] | None, typer.Option(help="A column to leave out.")]
-IdColumn = Annotated[
-    str | None, typer.Option("--id", help="A column that names rows; kept in predictions.")
-]
-UnusedIdColumn = Annotated[
-    str | None, typer.Option("--id", help="A column that names rows, and is not used.")
-]
-Group = Annotated[str | None, typer.Option(help="Keep rows of one value together.")]
-Time = Annotated[str | None, typer.Option(help="Hold out the latest rows by this.")]
-SplitSeed = Annotated[int, typer.Option(help="Seed of the splits.", min=0)]
 Lazy = Annotated[
     bool | None,
     typer.Option(
         "--lazy/--no-lazy",
-        help="Read .npy, .zarr and .parquet block by block, or at once; if not given, as the size "
-        "says.",
-    ),
-]
-Part = Annotated[SplitName, typer.Option("--split", help="Which part of a built-in data set.")]
-OutFile = Annotated[
-    Path | None,
-    typer.Option(help="Where to write (.csv, .parquet, .arrow, .npz, .npy), else print CSV."),
-]
-NumberOfMaps = Annotated[
-    str | None,
-    typer.Option(
-        "-k", "--n-components", help="Number of maps K, or auto: as few as do on validation rows."
+        help="Read .npy, .zarr and .parquet block by block, or at once; by default large tables "
+        "are read block by block.",
     ),
 ]
 
-NumberOfDevices = Annotated[
-    str | None,
-    typer.Option("--devices", help="Devices that share each batch: all, or their number."),
-]
-Coordinator = Annotated[
-    str | None,
-    typer.Option(
-        help="One run over several processes: HOST:PORT of the first of them, or auto on Slurm, "
-        "Kubernetes and Open MPI."
-    ),
-]
-NumberOfProcesses = Annotated[
-    int | None, typer.Option(help="With --coordinator: how many processes there are.", min=1)
-]
-ProcessId = Annotated[
-    int | None, typer.Option(help="With --coordinator: which one this is, from 0.", min=0)
-]
 
-
-@dataclass(frozen=True)
-class Columns:
-    """What the columns of a user's own file are for."""
-
-    target: str | None = None
-    drop: tuple[str, ...] = ()
-    id_column: str | None = None
-    group: str | None = None
-    time: str | None = None
-    missing: str = Missing.error.value
-
-    def given(self) -> dict[str, Any]:
-        """Those that a command was given, by the names of their options."""
-        unsaid = asdict(Columns())
-        said = {name: value for name, value in asdict(self).items() if value != unsaid[name]}
-        return {name.removesuffix("_column"): value for name, value in said.items()}
+def _option(panel: str, text: str, *names: str, **more: Any) -> Any:
+    return typer.Option(*names, help=text, rich_help_panel=panel, **more)
 
 
 @dataclass(frozen=True)
 class Source:
     """The rows that a command learns from: a built-in data set or a file, and how it is cut."""
 
-    data: str
-    columns: Columns
-    task: str
-    split_seed: int
-    data_dir: Path | None
-    lazy: bool | None = False
+    data: Data
+    target: Annotated[
+        str | None, _option(TABLE, "The column to predict, or an .npy file of labels.")
+    ] = None
+    task: Annotated[
+        Task, _option(TABLE, "What to learn; auto decides by the values of the target.")
+    ] = "auto"
+    missing: Annotated[
+        Literal["error", "impute"], _option(TABLE, "What to do with missing values.")
+    ] = "error"
+    drop: Annotated[list[str] | None, _option(TABLE, "A column to leave out.")] = None
+    id_column: Annotated[
+        str | None, _option(TABLE, "A column that names rows; kept in predictions.", "--id")
+    ] = None
+    group: Annotated[
+        str | None, _option(TABLE, "Keep the rows of one value of this column together.")
+    ] = None
+    time: Annotated[str | None, _option(TABLE, "Hold out the latest rows by this column.")] = None
+    split_seed: Annotated[int, _option(TABLE, "Seed of the splits.", min=0)] = 0
+    data_dir: DataDir = None
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """What the columns of a user's own file are for."""
+        return {
+            "target": self.target,
+            "drop": tuple(self.drop or ()),
+            "id_column": self.id_column,
+            "group": self.group,
+            "time": self.time,
+            "missing": self.missing,
+        }
 
-def source_of(
-    data: str,
-    data_dir: Path | None,
-    task: Task,
-    split_seed: int,
-    *,
-    drop: list[str] | None,
-    missing: Missing,
-    lazy: bool | None = False,
-    **columns: str | None,
-) -> Source:
-    """What the options that `fit` and `tune` share have said of the data."""
-    used = Columns(drop=tuple(drop or ()), missing=missing.value, **columns)
-    return Source(data, used, task.value, split_seed, data_dir, lazy)
+    @property
+    def given(self) -> dict[str, Any]:
+        """The roles of columns that a command was given, by the names of their options."""
+        by_default = Source(self.data).columns
+        given = {name: value for name, value in self.columns.items() if value != by_default[name]}
+        return {name.removesuffix("_column"): value for name, value in given.items()}
 
 
 @dataclass(frozen=True)
-class Company:
-    """What shares a run: devices, and other processes."""
+class LargeSource(Source):
+    """Rows that may be too many for memory."""
 
-    devices: str | None = None
-    coordinator: str | None = None
-    n_processes: int | None = None
-    process: int | None = None
-
-    def joined(self) -> int | str | None:
-        """The estimators' keyword `devices`, once the other processes are met, if there are any."""
-        devices = "all" if self.devices is None and self.coordinator else self.devices
-        if self.coordinator is not None:
-            from piefs.training.processes import join
-
-            if devices != "all":
-                raise InputError("several processes share all their devices: leave --devices out")
-            join(self.coordinator, self.n_processes, self.process)
-        elif self.n_processes is not None or self.process is not None:
-            raise InputError("--num-processes and --process-id go with --coordinator HOST:PORT")
-        if devices is None or devices == "all":
-            return devices
-        if not devices.isdigit() or devices == "0":
-            raise InputError(f"--devices must be all or a number of devices, not {devices!r}")
-        return int(devices)
+    lazy: Lazy = None
 
 
-def number_of_maps(value: str | None) -> int | str | None:
+@dataclass(frozen=True)
+class Rows:
+    """The rows that a fitted model is used on."""
+
+    data: Data
+    split: Annotated[
+        SplitName, typer.Option("--split", help="Which part of a built-in data set.")
+    ] = "test"
+    data_dir: DataDir = None
+
+
+@dataclass(frozen=True)
+class LargeRows(Rows):
+    """Rows that may be too many for memory."""
+
+    lazy: Lazy = None
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The settings of a model that have options of their own; `--config` takes all of them."""
+
+    preset: Annotated[
+        Literal["default", "paper", "fast"] | None,
+        _option(MODEL, "Named set of settings; default if none is named."),
+    ] = None
+    schedule: Annotated[
+        str | None,
+        _option(
+            MODEL,
+            "How the maps are trained: nested, joint, sequential, or spectral (by a graph of the "
+            "rows, for few labels).",
+        ),
+    ] = None
+    metric: Annotated[
+        str | None,
+        _option(
+            MODEL,
+            "off, diag, agop, or a rotation: trotter, chain, brickwall, butterfly, householder, "
+            "cayley, exponential, dense.",
+        ),
+    ] = None
+    metric_scope: Annotated[
+        str | None,
+        _option(MODEL, "local, global, global-scales, global-rotation or composed."),
+    ] = None
+    metric_constraint: Annotated[str | None, _option(MODEL, "volume or trace.")] = None
+    metric_bound: Annotated[float | None, _option(MODEL, "Bound on every |log λ|.")] = None
+    metric_depth: Annotated[
+        int | None, _option(MODEL, "Size of the rotation: sweeps, reflections or rank.")
+    ] = None
+    n_components: Annotated[
+        str | None,
+        _option(
+            MODEL,
+            "Number of maps K, or auto: the fewest that match the best validation loss.",
+            "-k",
+            "--n-components",
+        ),
+    ] = None
+    steps: Annotated[
+        int | None, _option(MODEL, "Training steps a map; by default chosen by the rows.")
+    ] = None
+    batch_size: Annotated[int | None, _option(MODEL, "Rows a step.")] = None
+    pretraining: Annotated[str | None, _option(MODEL, "graph-laplacian.")] = None
+    seed: Seed = 0
+    config: Annotated[
+        Path | None, _option(MODEL, "TOML or JSON file of settings; options here win.")
+    ] = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The estimators' keywords that were given as options."""
+        keywords = {field.name: getattr(self, field.name) for field in fields(self)}
+        del keywords["config"]
+        keywords["random_state"] = keywords.pop("seed")
+        keywords["steps_per_component"] = keywords.pop("steps")
+        keywords["n_components"] = _number_of_maps(self.n_components)
+        return {name: value for name, value in keywords.items() if value is not None}
+
+
+def _number_of_maps(value: str | None) -> int | str | None:
     """What was given for -k, as the estimators take it."""
     if value is None or value == "auto":
         return value
@@ -217,3 +210,66 @@ def number_of_maps(value: str | None) -> int | str | None:
         return int(value)
     except ValueError as error:
         raise typer.BadParameter(f"-k must be a whole number or auto, not {value!r}") from error
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a run computes on: a kind of device, several devices, several processes."""
+
+    device: Annotated[str | None, _option(MACHINE, "cpu, gpu or tpu.")] = None
+    devices: Annotated[
+        str | None, _option(MACHINE, "Devices that share each batch: all, or their number.")
+    ] = None
+    coordinator: Annotated[
+        str | None,
+        _option(
+            MACHINE,
+            "One run over several processes: HOST:PORT of the first of them, or auto on Slurm, "
+            "Kubernetes and Open MPI.",
+        ),
+    ] = None
+    num_processes: Annotated[
+        int | None, _option(MACHINE, "With --coordinator: how many processes there are.", min=1)
+    ] = None
+    process_id: Annotated[
+        int | None, _option(MACHINE, "With --coordinator: which one this is, from 0.", min=0)
+    ] = None
+
+
+def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], None]:
+    """Register a command. A parameter that is a group stands for its options; all have --debug."""
+
+    def register(function: Callable[..., None]) -> None:
+        hints = get_type_hints(function, include_extras=True)
+        groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+
+        def call(**given: Any) -> None:
+            del given["debug"]  # `main` looks for it among the arguments
+            for name, group in groups.items():
+                own = {field.name: given.pop(field.name) for field in fields(group)}
+                given[name] = group(**own)
+            function(**given)
+
+        parameters: list[inspect.Parameter] = []
+        for parameter in inspect.signature(function).parameters.values():
+            group = groups.get(parameter.name)
+            parameters += _parameters(group) if group else [_typed(parameter, hints)]
+        debug = inspect.Parameter("debug", _KEYWORD, default=False, annotation=Debug)
+        call.__signature__ = inspect.Signature([*parameters, debug])  # pyright: ignore
+        call.__annotations__ = {one.name: one.annotation for one in (*parameters, debug)}
+        call.__name__, call.__doc__ = function.__name__, function.__doc__
+        app.command(name)(call)
+
+    return register
+
+
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def _parameters(group: Any) -> list[inspect.Parameter]:
+    hints = get_type_hints(group, include_extras=True)
+    return [_typed(one, hints) for one in inspect.signature(group).parameters.values()]
+
+
+def _typed(parameter: inspect.Parameter, hints: dict[str, Any]) -> inspect.Parameter:
+    return parameter.replace(annotation=hints[parameter.name], kind=_KEYWORD)

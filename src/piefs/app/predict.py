@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -16,6 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 
 from piefs.app.model import EncodedRows, FittedModel, by_position, open_model, read_rows
+from piefs.app.options import LargeRows, Rows
 from piefs.data import BUILTIN, Split
 from piefs.data.large_files import is_to_be_streamed, open_large
 from piefs.data.streams import Block, check_streamable, csv_texts, write_blocks
@@ -26,7 +26,7 @@ from piefs.estimators import PIEFSRegressor
 from piefs.report.scores import classification_scores, regression_scores
 
 
-def write_coordinates(path: Path, data: str, out: Path | None, **options: Any) -> None:
+def write_coordinates(path: Path, rows: LargeRows, out: Path | None, *, quiet: bool) -> None:
     """Coordinates as columns phi1 … phiK, after the column that names rows."""
     model = open_model(path)
     names = model.estimator.get_feature_names_out()
@@ -35,10 +35,10 @@ def write_coordinates(path: Path, data: str, out: Path | None, **options: Any) -
         phi = model.estimator.transform(x)
         return {str(name): phi[:, k] for k, name in enumerate(names)}
 
-    _write(model, data, out, "coordinates", columns, **options)
+    _write(model, rows, out, "coordinates", columns, quiet)
 
 
-def write_predictions(path: Path, data: str, out: Path | None, **options: Any) -> None:
+def write_predictions(path: Path, rows: LargeRows, out: Path | None, *, quiet: bool) -> None:
     """The number predicted for each row, or its most probable class and all probabilities."""
     model = open_model(path)
     predictor = model.predictor()
@@ -51,30 +51,27 @@ def write_predictions(path: Path, data: str, out: Path | None, **options: Any) -
         by_class = {f"p({name})": probabilities[:, c] for c, name in enumerate(model.class_names)}
         return {"prediction": labels} | by_class
 
-    _write(model, data, out, "predictions", columns, **options)
+    _write(model, rows, out, "predictions", columns, quiet)
 
 
 def _write(
     model: FittedModel,
-    data: str,
+    asked: LargeRows,
     out: Path | None,
     what: str,
     compute: Callable[[np.ndarray], Block],
-    *,
-    split: str,
-    data_dir: Path | None,
     quiet: bool,
-    lazy: bool | None = None,
 ) -> None:
     """Write what `compute` makes of the features of all rows, block by block if they are many."""
     unseen: Counter[str] = Counter()
-    is_streamed = data not in BUILTIN and is_to_be_streamed(Path(data), lazy)
+    data = asked.data
+    is_streamed = data not in BUILTIN and is_to_be_streamed(Path(data), asked.lazy)
     if is_streamed:
         if out is not None:
             check_streamable(out)
         n_rows, blocks = _streamed(model, data, unseen)
     else:
-        rows = read_rows(model, data, split, data_dir)
+        rows = read_rows(model, asked)
         n_rows, blocks = len(rows.x), iter([rows])
         if rows.table is not None:
             unseen.update(model.encoder.unseen(rows.table))
@@ -140,22 +137,14 @@ def _tell(unseen: Counter[str], where: str | None) -> None:
         print(where, file=sys.stderr)
 
 
-def show_scores(
-    path: Path,
-    data: str,
-    *,
-    target: str | None,
-    split: str,
-    data_dir: Path | None,
-    as_json: bool,
-) -> None:
+def show_scores(path: Path, asked: Rows, *, target: str | None, as_json: bool) -> None:
     """Scores and Gram errors on rows with known labels, or with known numbers."""
     model = open_model(path)
     predictor = model.predictor()
-    rows = read_rows(model, data, split, data_dir)
+    rows = read_rows(model, asked)
     target = target or model.document["target"]
     if isinstance(predictor, PIEFSRegressor):
-        measure, (y, known) = regression_scores, _known_numbers(rows, target, data)
+        measure, (y, known) = regression_scores, _known_numbers(rows, target, asked.data)
     else:
         measure, (y, known) = classification_scores, _known_labels(model, rows, target)
     part = Split(rows.x[known], y[known])
@@ -163,7 +152,7 @@ def show_scores(
     if as_json:
         print(json.dumps(result))
         return
-    table = RichTable("score", escape(data))
+    table = RichTable("score", escape(asked.data))
     for name, value in result.items():
         label = "calibration error (ece)" if name == "ece" else name
         table.add_row(label, _formatted(name, value))

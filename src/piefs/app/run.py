@@ -1,10 +1,10 @@
-"""Fit, measure, write: what `piefs fit` and `piefs demo` do."""
+"""A run: fit a model on a data set, measure it, and leave everything in one folder."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from piefs.report.scores import NumberProbe, Probe, evaluate
 from piefs.training.checkpoint import Checkpoint, kept, previous
 from piefs.training.history_file import write_history
 from piefs.training.loop import Callback
-from piefs.training.processes import entered_by_first, leave
+from piefs.training.processes import entered_by_first, is_first, leave
 from piefs.training.sharding import devices_of
 
 ESTIMATORS: dict[str, type] = {
@@ -33,17 +33,14 @@ ESTIMATORS: dict[str, type] = {
     "regression": PIEFSRegressor,
     "unsupervised": PIEFSTransformer,
 }
-TASKS = tuple(ESTIMATORS)
-CHECKPOINT_SECONDS = 5.0
-
-
 METRICS, HISTORY, CHECKPOINT = "metrics.json", "history.csv", "checkpoint.safetensors"
+CHECKPOINT_SECONDS = 5.0
 
 
 class RunFolder:
     """RUN/model, metrics.json, history.csv, figures, report.html, and while running a checkpoint.
 
-    RUN/report.json is what the report needs to be written anew.
+    RUN/report.json is what the report can be written from again.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -67,12 +64,11 @@ class RunFolder:
         return bool(kept(self.checkpoint))
 
     @contextmanager
-    def opened(self, *, resume: bool = False, force: bool = False) -> Iterator[None]:
-        """Hold the folder for one run; `force` starts over in a used one, `resume` continues."""
+    def locked(self, *, resume: bool = False, force: bool = False) -> Iterator[None]:
+        """Hold the folder for one run; a used one is refused unless it is to be replaced."""
         with held(self.path):
-            if force:
-                self._clear()
-            self._refuse_overwriting(resume)
+            if not force:
+                self._refuse_overwriting(resume)
             yield
 
     def _refuse_overwriting(self, resume: bool) -> None:
@@ -86,26 +82,62 @@ class RunFolder:
                 "with --force"
             )
 
+    def clearing(self) -> Callback:
+        """A callback that removes an earlier run once the new one trains, before its first file."""
+        remaining = iter((self._clear,))
+
+        def clear(_: Any) -> None:
+            for remove in remaining:
+                remove()
+
+        return clear
+
     def _clear(self) -> None:
-        """Take away what says that a run is here; its other files are replaced one by one."""
-        for path in (self.metrics, self.evidence, self.report):
-            path.unlink(missing_ok=True)
-        self.drop_checkpoints()
+        """Remove what says that a run is here; its other files are replaced one by one."""
+        if is_first():
+            for path in (self.metrics, self.evidence, self.report):
+                path.unlink(missing_ok=True)
+            self.drop_checkpoints()
 
     def drop_checkpoints(self) -> None:
-        """Take away what a run resumes from, once it has ended or starts over."""
+        """Remove what a run resumes from, once it has ended or starts over."""
         for path in (previous(self.checkpoint), self.checkpoint):
             path.unlink(missing_ok=True)
 
 
+@dataclass(frozen=True)
+class TableDetails:
+    """What is known of a user's own table beside its data set."""
+
+    encoder: TableEncoder
+    target: str | None = None
+    id_column: str | None = None
+    unlabeled: np.ndarray | None = None
+    notices: Sequence[str] = ()
+
+    @classmethod
+    def of_numbers(cls, data: Dataset) -> TableDetails:
+        """Of a built-in data set, all of whose columns are numbers."""
+        columns = (ColumnEncoding(name, "number") for name in data.feature_names)
+        return cls(TableEncoder(tuple(columns)))
+
+    def document(self, data: Dataset) -> dict[str, Any]:
+        """What model.json says of the data, so that other files can be read the same way."""
+        return {
+            "dataset": data.name,
+            "class_names": list(data.class_names),
+            "target": self.target,
+            "id": self.id_column,
+            "table": self.encoder.to_document(),
+        }
+
+
 def run(
-    dataset: Dataset,
+    data: Dataset,
     out: str | Path,
     *,
     task: str = "classification",
-    unlabeled: np.ndarray | None = None,
-    document: dict[str, Any] | None = None,
-    notices: Sequence[str] = (),
+    table: TableDetails | None = None,
     figures: bool = True,
     report: bool = True,
     resume: bool = False,
@@ -116,55 +148,41 @@ def run(
 ) -> dict[str, Any]:
     """Fit with the given estimator keywords, write the run folder, return its metrics.
 
-    Without labels (`task="unsupervised"`) scores are those of a logistic regression with
-    scikit-learn's defaults, fitted on the training coordinates, or of least squares where the data
-    hold numbers. `document` says of the data, in model.json, what other files are read by; it is
-    that of `described_data` unless given. With `figures` the folder has pictures of what was
-    learned, with `report` a page about the run, on which `notices` appear. Of several processes
-    the first one writes and measures, and the others return without metrics.
+    Without labels (`task="unsupervised"`) the scores are those of a linear probe on the training
+    coordinates: scikit-learn's logistic regression, or least squares if the target is a number.
+    With `figures` the folder has pictures of what was learned, with `report` a page about the run.
+    Of several processes the first one writes and measures; the others return without metrics.
     """
-    _check_task(task, dataset, keywords)
-    document = document or described_data(dataset)
+    _check_task(task, data, keywords)
+    table = table or TableDetails.of_numbers(data)
     folder = RunFolder(out)
     checkpoint = Checkpoint(folder.checkpoint, every_seconds=checkpoint_seconds, resume=resume)
-    keywords = {
-        "standardize": dataset.standardize,
-        "callbacks": [checkpoint, *callbacks],
-        **keywords,
-    }
-    estimator = ESTIMATORS[task](**keywords)
-    n_rows = n_rows_to_learn_from(estimator.schedule, dataset.train.x, unlabeled)
+    before = [folder.clearing()] if force else []
+    keywords = {"standardize": data.standardize, **keywords}
+    estimator = ESTIMATORS[task](**keywords, callbacks=[*before, checkpoint, *callbacks])
+    n_rows = n_rows_to_learn_from(estimator.schedule, data.train.x, table.unlabeled)
     estimator.check_settings(n_rows, supervised=task != "unsupervised")
     devices = devices_of(estimator.devices)
-    with entered_by_first(folder.opened(resume=resume, force=force), devices):
-        readout = _fit(estimator, dataset, unlabeled)
-        dataset = dataset.in_memory
+    with entered_by_first(folder.locked(resume=resume, force=force), devices):
+        readout = _fitted(estimator, data, table.unlabeled)
         seconds = checkpoint.seconds
+        data = data.in_memory
         if devices.n_processes > 1:
             leave()
         if devices.process > 0:
             return {}
         metrics = {
-            "dataset": dataset.name,
-            "task": task,
-            **evaluate(estimator, readout, dataset),
-            "steps": estimator.n_iter_,
-            "steps_saved": estimator.n_iter_budget_ - estimator.n_iter_,
-            "warnings": [asdict(finding) for finding in estimator.warnings_],
-            "seconds": seconds,
-            "steps_per_second": estimator.n_iter_ / seconds,
-            "versions": library_versions(),
-            "config": estimator.settings_ | {"seed": estimator.seed_},
+            **{"dataset": data.name, "task": task},
+            **evaluate(estimator, readout, data),
+            **_account(estimator, seconds),
         }
-        save(estimator, folder.model, document)
+        save(estimator, folder.model, table.document(data))
         write_history(folder.history, estimator.history_)
         if figures:
-            draw(estimator, readout, dataset, folder.figures)
+            draw(estimator, readout, data, folder.figures)
         if report:
-            encoder = TableEncoder.from_document(document["table"])
-            evidence = collect(
-                estimator, readout, dataset, task=task, encoder=encoder, notices=notices
-            )
+            more = {"task": task, "encoder": table.encoder, "notices": table.notices}
+            evidence = collect(estimator, readout, data, **more)
             atomic.write_json(folder.evidence, evidence, indent=None)
         atomic.write_json(folder.metrics, metrics)
         folder.drop_checkpoints()
@@ -173,28 +191,23 @@ def run(
     return metrics
 
 
-def described_data(
-    data: Dataset,
-    encoder: TableEncoder | None = None,
-    target: str | None = None,
-    id_column: str | None = None,
-) -> dict[str, Any]:
-    """What model.json must know of the data, so that other files can be read the same way."""
-    if encoder is None:
-        encoder = TableEncoder(tuple(ColumnEncoding(name, "number") for name in data.feature_names))
+def _account(estimator: Any, seconds: float) -> dict[str, Any]:
+    """How long it took, with which settings and versions, and what it warned of."""
     return {
-        "dataset": data.name,
-        "class_names": list(data.class_names),
-        "target": target,
-        "id": id_column,
-        "table": encoder.to_document(),
+        "steps": estimator.n_iter_,
+        "steps_saved": estimator.n_iter_budget_ - estimator.n_iter_,
+        "warnings": [asdict(finding) for finding in estimator.warnings_],
+        "seconds": seconds,
+        "steps_per_second": estimator.n_iter_ / seconds,
+        "versions": library_versions(),
+        "config": estimator.settings_ | {"seed": estimator.seed_},
     }
 
 
 def _check_task(task: str, data: Dataset, keywords: dict[str, Any]) -> None:
-    """Refuse a task that the data, or the keywords, are not for."""
-    if task not in TASKS:
-        raise InputError(f"task {task!r} is unknown; choose one of {', '.join(TASKS)}")
+    """Refuse a task that does not fit the data or the keywords."""
+    if task not in ESTIMATORS:
+        raise InputError(f"task {task!r} is unknown; choose one of {', '.join(ESTIMATORS)}")
     if task == "regression" and not data.is_regression:
         raise InputError(
             f"{data.name!r} is a data set of classes, not of numbers; take --task classification"
@@ -209,7 +222,7 @@ def _check_task(task: str, data: Dataset, keywords: dict[str, Any]) -> None:
         )
 
 
-def _fit(estimator: Any, data: Dataset, unlabeled: np.ndarray | None) -> Any:
+def _fitted(estimator: Any, data: Dataset, unlabeled: np.ndarray | None) -> Any:
     """Fit, and give back what predicts: the estimator, a probe, or None without a target."""
     if not isinstance(estimator, PIEFSTransformer):
         held_out = data.validation.x, data.validation.y

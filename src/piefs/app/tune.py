@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from piefs.app.fit import load_source, tell_data
+from piefs.app.fit import describe, load_source
 from piefs.app.options import Source
 from piefs.app.tuning import Tuned, tune
 from piefs.data import Dataset
@@ -30,11 +30,11 @@ def tune_data(
 ) -> None:
     """Search on the training and validation rows of a data set; its test rows are not looked at."""
     console = Console(quiet=quiet or as_json)
-    dataset, extras, _ = load_source(source)
-    if extras["task"] == "unsupervised":
+    dataset, task, _ = load_source(source)
+    if task == "unsupervised":
         raise InputError("there is nothing to tune by without labels: name a --target")
-    tell_data(console, dataset)
-    tuned = _search(console, dataset, extras["task"], out, options)
+    describe(console, dataset)
+    tuned = _search(console, dataset, task, out, options)
     command = fit_command(source, out / "best.json")
     if as_json:
         print(json.dumps(_summary(tuned) | {"command": command}))
@@ -79,7 +79,7 @@ def _search(
 def fit_command(source: Source, best: Path) -> str:
     """The command that fits with the settings found, on the same splits."""
     words = ["piefs", "fit", source.data]
-    for option, value in source.columns.given().items():
+    for option, value in source.given.items():
         for one in value if isinstance(value, tuple) else (value,):
             words += [f"--{option}", str(one)]
     words += ["--split-seed", str(source.split_seed)] if source.split_seed else []

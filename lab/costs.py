@@ -14,7 +14,7 @@ from math import ceil, log2
 
 from piefs.errors import InputError
 
-SMALL_MESSAGES = 8  # sums over rows in a step: of losses, Gram matrices and weights
+SMALL_MESSAGES = 1  # the sums over rows of a step; the gradients are another message
 METRICS = ("off", "diag", "trotter")
 METRIC_WIDTH = 64
 

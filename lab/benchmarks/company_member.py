@@ -79,9 +79,8 @@ def learned(devices: Any) -> dict[str, list[float]]:
     import numpy as np
 
     from piefs.training.batches import Samples
-    from piefs.training.config import TrainConfig
+    from piefs.training.config import Optimizer, TrainConfig
     from piefs.training.loop import train
-    from piefs.training.optimizers import Optimizer
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(603, 4))

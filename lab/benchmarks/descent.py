@@ -9,17 +9,17 @@ import numpy as np
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map
 from piefs.core.metric import init_metric
+from piefs.core.objectives import Batch, SequentialObjective, Trainable
 from piefs.core.weighting import Dampened
-from piefs.training.batches import Batch
-from piefs.training.objective import Objective, Trainable, descend
-from piefs.training.optimizers import Optimizer
+from piefs.training.config import Optimizer
+from piefs.training.step import Steps, TurnLoss, begun, descend
 
 N_FROZEN, N_COMPONENTS, N_CLASSES = 8, 16, 10
 
 
 @dataclass
 class Descent:
-    """A chunk of batches, stepped through by `piefs.training.objective.descend`."""
+    """A chunk of batches, stepped through by `piefs.training.step.descend`."""
 
     d: int
     batch: int
@@ -35,7 +35,7 @@ class Descent:
             init_metric(self.metric, key, self.d, dtype=np.float32, **self.metric_options),
             init_readout(N_CLASSES, N_COMPONENTS, dtype=np.float32),
         )
-        self.opt_state = Optimizer().init(self.params)
+        self.opt_state = begun(Optimizer(), self.params)
         n, ones = (self.n_steps, self.batch), np.ones((self.n_steps, self.batch), np.float32)
         frozen = rng.standard_normal((*n, N_COMPONENTS), dtype=np.float32)
         frozen[..., self.n_frozen :] = 0
@@ -47,7 +47,7 @@ class Descent:
             ones,
         )
         self.chunk = jax.device_put(chunk)
-        self.objective = Objective(Dampened())
+        self.objective = SequentialObjective(Dampened())
 
     def __call__(self) -> None:
         """All steps of the chunk."""
@@ -55,12 +55,8 @@ class Descent:
             self.params,
             self.opt_state,
             self.chunk,
-            k=self.n_frozen,
-            first_step=0,
-            n_steps=self.n_steps,
-            total_steps=3750,
-            learning_rate=1e-3,
-            objective=self.objective,
+            TurnLoss(self.objective, self.n_frozen),
+            Steps(0, self.n_steps, 3750, 1e-3),
             optimizer=Optimizer(),
         )
         jax.block_until_ready(sums)

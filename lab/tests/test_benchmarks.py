@@ -11,9 +11,8 @@ import pytest
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map
 from piefs.core.metric import init_metric
+from piefs.core.objectives import Batch, SequentialObjective, Trainable, loss_on
 from piefs.core.weighting import Dampened
-from piefs.training.batches import Batch
-from piefs.training.objective import Objective, Trainable
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -71,7 +70,7 @@ def test_counted_work_of_a_step_is_what_the_step_does(metric, d, equations):
         jnp.ones(batch),
         jnp.ones(batch),
     )
-    step = jax.grad(lambda p: Objective(Dampened())(p, rows, 1)[0])
+    step = jax.grad(lambda p: loss_on(SequentialObjective(Dampened()), p, rows, 1)[0])
     performed = [e for e in equations(step, params) if e.primitive.name == "dot_general"]
     # Sensitivities of the networks to x are written down too; nothing uses them, so they are never
     # computed.

@@ -9,13 +9,13 @@ from jax.sharding import Mesh
 
 from commands import piefs
 from lab.costs import HARDWARE, SMALL_MESSAGES, Plan, Work, n_parameters
+from piefs.core.objectives import JointObjective
 from piefs.errors import InputError
 from piefs.training.batches import Samples, gather
 from piefs.training.config import TrainConfig
-from piefs.training.joint import JointObjective
-from piefs.training.objective import descend
 from piefs.training.sharding import ROWS, Devices
 from piefs.training.state import initial_state
+from piefs.training.step import Steps, TurnLoss, descend
 
 A100 = HARDWARE["a100"]
 N_FEATURES, N_CLASSES = 7, 3
@@ -47,17 +47,16 @@ def messages(jaxpr):
 
 def test_messages_of_a_step_are_those_of_the_plan(spread):
     config, state, chunk, devices = spread
-    numbers = {"k": 0, "first_step": 0, "n_steps": 1, "total_steps": 1, "learning_rate": 1e-3}
 
     def step(params, opt_state, chunk):
         return descend(
             params,
             opt_state,
             chunk,
-            objective=JointObjective(0.1, 1e-3, 1.0),
+            TurnLoss(JointObjective(0.1, 1e-3, 1.0)),
+            Steps(0, 1, 1, 1e-3),
             optimizer=config.optimizer,
             mesh=devices.mesh,
-            **numbers,
         )
 
     traced = jax.make_jaxpr(step)(state.params, state.opt_state, chunk)

@@ -25,7 +25,8 @@ from jax.typing import ArrayLike
 from piefs.core.arrays import split_key
 from piefs.core.maps import ScalarMap, coordinates, init_map, stack
 from piefs.training.batches import Samples, chunk_length, chunks, prefetched
-from piefs.training.optimizers import Optimizer
+from piefs.training.config import Optimizer
+from piefs.training.step import begun, moved, rate_at
 from reproduction.baselines.kernels import Kernel
 
 AVERAGING = 0.01
@@ -116,8 +117,8 @@ def ascend(
         matrix = kernel(chunk[i])
         grads, current = jax.grad(loss, has_aux=True)(state.maps, chunk[i], matrix)
         t = first_step + i
-        rate = _adam.rate(learning_rate, t, total_steps)
-        maps, moments = _adam.update(state.maps, grads, state.moments, rate)
+        rate = rate_at(_adam, learning_rate, t, total_steps)
+        maps, moments = moved(_adam, state.maps, grads, state.moments, rate)
         # A plain average at first, an exponential one from step 1/AVERAGING on.
         share = jnp.maximum(1 / (t + 1), AVERAGING)
         averages = (a + share * (c - a) for a, c in zip(state[2:], current, strict=True))
@@ -151,7 +152,7 @@ def learn_eigenfunctions(
     maps = fresh_maps(seed, n_components, d, hidden)
     # Two buffers: a donated one may not be given twice.
     averages = (jnp.zeros(n_components, x.dtype) for _ in range(2))
-    state = Training(maps, _adam.init(maps), *averages)
+    state = Training(maps, begun(_adam, maps), *averages)
     feed = chunks(
         Samples(x),
         np.zeros((n, 0), x.dtype),

@@ -9,7 +9,8 @@ from numpy.testing import assert_array_equal
 
 from piefs.core.arrays import numpy_for, signed_uniform, split_key
 from piefs.core.maps import init_map, stack, unstack
-from piefs.training.optimizers import Optimizer
+from piefs.training.config import Optimizer
+from piefs.training.step import begun
 
 seeds = st.integers(0, 2**63 - 1)
 
@@ -47,7 +48,7 @@ def test_a_new_shape_compiles_nothing_before_it_is_trained(caplog):
     key = jax.random.key(0)
     with jax.log_compiles():
         maps = stack([init_map(key, 17, (13, 11)) for key in split_key(key, 3)])
-        Optimizer().init(unstack(maps)[1])
+        begun(Optimizer(), unstack(maps)[1])
     assert "Compiling" not in caplog.text
 
 

@@ -3,9 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from piefs.core.energies import block_length, training_energy
+from piefs.core.energies import _of_rows, block_length, energy_sum
 from piefs.core.gradients import FactoredField
-from piefs.core.losses import modified_dirichlet_energy
 from piefs.core.metric import Diag, Off, RotatedDiag
 from piefs.core.rotations import ROTATIONS
 
@@ -43,7 +42,7 @@ def test_energy_in_blocks_and_its_derivatives_equal_the_plain_ones(n, rng, metri
         loss = lambda metric, field: 3.0 * energy(metric, x, field, weight) ** 2  # noqa: E731
         return jax.jit(jax.value_and_grad(loss, argnums=(0, 1)))(metric, field)
 
-    plain, blocked = derivatives(modified_dirichlet_energy), derivatives(training_energy)
+    plain, blocked = derivatives(_of_rows), derivatives(energy_sum)
     assert jax.tree.structure(plain) == jax.tree.structure(blocked)
     for a, b in zip(jax.tree.leaves(blocked), jax.tree.leaves(plain), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-12)
@@ -56,13 +55,13 @@ def test_vectors_are_formed_for_one_block_at_a_time(rng, metric, equations):
         performed = equations(jax.grad(lambda m: energy(m, x, field, weight)), metric)
         return {e.outvars[0].aval.shape for e in performed if e.primitive.name == "dot_general"}
 
-    assert any(160 in shape for shape in products(modified_dirichlet_energy))
-    assert not any(160 in shape for shape in products(training_energy))
+    assert any(160 in shape for shape in products(_of_rows))
+    assert not any(160 in shape for shape in products(energy_sum))
 
 
 def test_metrics_that_do_not_ask_are_left_whole(rng, equations):
     x, field, weight = batch(rng, 4096)
-    performed = equations(lambda x: training_energy(Off(), x, field, weight), x)
+    performed = equations(lambda x: energy_sum(Off(), x, field, weight), x)
     assert "scan" not in {e.primitive.name for e in performed}
     assert RotatedDiag.block_rows == Diag.block_rows == 512
 

@@ -10,25 +10,35 @@ import pytest
 from sklearn.datasets import make_circles
 
 from piefs import PIEFSClassifier
-from piefs.core.losses import Readout, cross_entropy, gram, gram_error, split_gram_error
+from piefs.core.losses import (
+    Readout,
+    cross_entropy,
+    expectation,
+    gram,
+    gram_error,
+    half_sums,
+    split_gram_error,
+)
 from piefs.core.maps import coordinates_and_gradients, init_map, stack, unstack
 from piefs.core.metric import Off, SharedDiag, init_metric
+from piefs.core.objectives import (
+    Batch,
+    JointObjective,
+    SpectralObjective,
+    Trainable,
+    all_maps_readout,
+    init_prefix_readouts,
+    loss_on,
+)
 from piefs.errors import InputError
 from piefs.estimators.budget import lowest_mean, worth_choosing
 from piefs.estimators.settings import WEIGHT_DECAYS
-from piefs.training.batches import Batch, Samples
+from piefs.training.batches import Samples
 from piefs.training.columns import coordinates_of
-from piefs.training.config import TrainConfig
-from piefs.training.joint import (
-    JointObjective,
-    SpectralObjective,
-    all_maps_readout,
-    init_prefix_readouts,
-)
+from piefs.training.config import Optimizer, TrainConfig
 from piefs.training.loop import train
-from piefs.training.objective import Trainable, descend
-from piefs.training.optimizers import Optimizer
 from piefs.training.state import WarmStart
+from piefs.training.step import descend
 
 K, D, N, C = 3, 4, 20, 2
 
@@ -52,7 +62,7 @@ def problem(rng, float64):
 def test_the_loss_is_the_sum_of_its_definition(problem):
     params, batch = problem
     objective = JointObjective(0.3, 0.2, 1.5)
-    loss, record = objective(params, batch, 0)
+    loss, record = loss_on(objective, params, batch)
     phi, gradients = coordinates_and_gradients(params.phi, batch.x)
     w = np.asarray(batch.weight / batch.weight.sum())
     energies = np.einsum("n,nkd->", w, np.asarray(gradients) ** 2)
@@ -60,8 +70,10 @@ def test_the_loss_is_the_sum_of_its_definition(problem):
     for p in range(K):
         weights = np.asarray(params.readout.weights[p])[:, : p + 1]
         logits = np.asarray(phi)[:, : p + 1] @ weights.T + np.asarray(params.readout.bias[p])
-        prefix_losses.append(cross_entropy(jnp.asarray(logits), batch.target, batch.label_weight))
-    orth = split_gram_error(phi, batch.weight)
+        prefix_losses.append(
+            expectation(cross_entropy(jnp.asarray(logits), batch.target), batch.label_weight)
+        )
+    orth = split_gram_error(half_sums(phi, batch.weight))
     expected = prefix_losses[-1] + 1.5 * np.mean(prefix_losses[:-1]) + 0.3 * orth + 0.2 * energies
     assert float(loss) == pytest.approx(float(expected), rel=1e-12)
     assert float(record.gram_error) == pytest.approx(float(orth), rel=1e-12)
@@ -82,7 +94,7 @@ def test_the_anisotropy_penalty_is_the_mean_square_of_log_scales(problem, rng):
     )
     for objective, rows in objectives:
         without, penalised = (
-            float(objective(anisotropy=a)(params, rows, 0)[0]) for a in (0.0, 0.7)
+            float(loss_on(objective(anisotropy=a), params, rows)[0]) for a in (0.0, 0.7)
         )
         assert penalised - without == pytest.approx(0.7 * penalty, rel=1e-9)
 
@@ -90,29 +102,29 @@ def test_the_anisotropy_penalty_is_the_mean_square_of_log_scales(problem, rng):
 def test_joint_has_one_readout_and_no_prefix_losses(problem):
     params, batch = problem
     one = Trainable(params.phi, Off(), jax.tree.map(lambda a: a[-1:], params.readout))
-    loss, record = JointObjective(0.0, 0.0)(one, batch, 0)
+    loss, record = loss_on(JointObjective(0.0, 0.0), one, batch)
     assert float(loss) == pytest.approx(float(record.loss_class), rel=1e-12)
-    nested, _ = JointObjective(0.0, 0.0, 1.0)(params, batch, 0)
+    nested, _ = loss_on(JointObjective(0.0, 0.0, 1.0), params, batch)
     assert float(nested) > float(loss)
 
 
 def test_without_labels_only_orthogonality_and_smoothness_count(problem):
     params, batch = problem
-    loss, record = JointObjective(1.0, 0.5, readout_loss=None)(params, batch, 0)
+    loss, record = loss_on(JointObjective(1.0, 0.5, readout_loss=None), params, batch)
     assert float(loss) == pytest.approx(float(record.gram_error + 0.5 * record.loss_mde))
     assert float(record.w_class) == 0
 
 
 def test_a_batch_of_all_rows_counts_its_own_gram_matrix(problem):
     params, batch = problem
-    _, record = JointObjective(1.0, 0.0, population_gram=False)(params, batch, 0)
+    _, record = loss_on(JointObjective(1.0, 0.0, population_gram=False), params, batch)
     phi, _ = coordinates_and_gradients(params.phi, batch.x)
     assert float(record.gram_error) == pytest.approx(float(gram_error(gram(phi, batch.weight))))
 
 
 def test_prefix_readouts_ignore_later_maps(problem):
     params, batch = problem
-    gradient = jax.grad(lambda p: JointObjective(0.0, 0.0, 1.0)(p, batch, 0)[0])(params)
+    gradient = jax.grad(lambda p: loss_on(JointObjective(0.0, 0.0, 1.0), p, batch)[0])(params)
     blind = np.triu(np.ones((K, K)), 1).astype(bool)  # prefix p, map k > p
     used = np.any(np.asarray(gradient.readout.weights) != 0, axis=1)
     np.testing.assert_array_equal(used, ~blind)
@@ -123,9 +135,9 @@ def test_one_metric_serves_all_maps(problem, metric):
     params, batch = problem
     shared = init_metric(metric, jax.random.key(1), D, (6,))
     together = JointObjective(0.0, 1.0, readout_loss=None)
-    total, _ = together(Trainable(params.phi, shared, params.readout), batch, 0)
+    total, _ = loss_on(together, Trainable(params.phi, shared, params.readout), batch)
     single = [
-        together(Trainable(stack([phi]), shared, params.readout), batch, 0)[0]
+        loss_on(together, Trainable(stack([phi]), shared, params.readout), batch)[0]
         for phi in unstack(params.phi)
     ]
     assert float(total) == pytest.approx(float(sum(single)), rel=1e-10)
@@ -136,7 +148,7 @@ def test_the_split_gram_error_is_unbiased_where_the_batchs_own_is_not(rng, float
     truth = float(np.sum((mix @ mix.T - np.eye(2)) ** 2))
     draws = jnp.asarray(rng.normal(size=(20_000, 8, 2)) @ mix.T)
     weight = jnp.ones(8)
-    split = jax.vmap(lambda phi: split_gram_error(phi, weight))(draws)
+    split = jax.vmap(lambda phi: split_gram_error(half_sums(phi, weight)))(draws)
     naive = jax.vmap(lambda phi: gram_error(gram(phi)))(draws)
     error = float(split.std() / np.sqrt(len(split)))
     assert abs(float(split.mean()) - truth) < 4 * error

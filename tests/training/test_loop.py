@@ -1,4 +1,5 @@
 from dataclasses import replace
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -10,16 +11,16 @@ from sklearn.datasets import make_moons
 from piefs.core.losses import gram, gram_error
 from piefs.core.maps import ScalarMap, init_map, n_maps, stack
 from piefs.core.metric import Metric, Off
+from piefs.core.objectives import Batch, SequentialObjective, StepRecord, loss_on
 from piefs.core.rotations import rotate
 from piefs.core.weighting import Dampened, Static
-from piefs.training.batches import Batch, Samples
+from piefs.training.batches import Samples
 from piefs.training.columns import coordinates_of, energies_of
-from piefs.training.config import SCHEDULES, TrainConfig
+from piefs.training.config import SCHEDULES, Optimizer, TrainConfig
 from piefs.training.history import Validation
 from piefs.training.loop import _objective, train
-from piefs.training.objective import Objective, StepRecord, descend
-from piefs.training.optimizers import Optimizer
 from piefs.training.state import WarmStart
+from piefs.training.step import descend
 
 N, D, K = 120, 3, 3
 CONFIG = TrainConfig(
@@ -325,7 +326,9 @@ def test_patience_watches_the_losses_on_the_validation_rows(samples, validation)
         for j, phi in enumerate(state.frozen):
             frozen[:, j] = phi(rows.x)
         batch = Batch(rows.x, frozen, rows.targets, rows.weights, rows.label_weights)
-        _, losses = jax.jit(Objective(CONFIG.weighting))(state.params, batch, state.k)
+        _, losses = jax.jit(partial(loss_on, SequentialObjective(CONFIG.weighting)))(
+            state.params, batch, state.k
+        )
         row = state.history[-1]
         assert row["validation_gram_error"] == pytest.approx(float(losses.gram_error), rel=1e-4)
         assert row["validation_loss_class"] == pytest.approx(float(losses.loss_class), rel=1e-4)

@@ -10,19 +10,20 @@ import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from piefs.core.losses import Readout, init_readout, split_row_error
+from piefs.core.losses import Readout, init_readout, row_half_sums, split_row_error
 from piefs.core.maps import ScalarMap
 from piefs.core.metric import Diag, Off
 from piefs.core.networks import MLP
+from piefs.core.objectives import Batch, SequentialObjective, StepRecord, Trainable, loss_on
 from piefs.core.weighting import Dampened, Static
-from piefs.training.batches import Batch
-from piefs.training.objective import Objective, StepRecord, Trainable, descend
-from piefs.training.optimizers import Optimizer
+from piefs.training.config import Optimizer
+from piefs.training.step import Steps, TurnLoss, begun, descend
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 B, D, K, N_CLASSES, ACTIVE = 6, 3, 4, 3, 1
 GENTLE = Dampened(t_orth=5.0, t_class=5.0)
+LOSS = TurnLoss(SequentialObjective(GENTLE), ACTIVE)
 
 
 @pytest.fixture
@@ -52,12 +53,12 @@ def batch(rng):
 
 @partial(jax.jit, static_argnums=0)
 def value(objective, params, batch):
-    return objective(params, batch, ACTIVE)
+    return loss_on(objective, params, batch, ACTIVE)
 
 
 @partial(jax.jit, static_argnums=0)
 def gradient_of(objective, params, batch):
-    return jax.grad(objective, has_aux=True)(params, batch, ACTIVE)[0]
+    return jax.grad(partial(loss_on, objective), has_aux=True)(params, batch, ACTIVE)[0]
 
 
 def assert_close(left, right, **tolerance):
@@ -99,7 +100,7 @@ def by_the_papers_formulas(params, batch, k, t_orth, t_class):
 
 @pytest.mark.parametrize("t_class", [0.5, 50.0])
 def test_loss_equals_the_papers_formulas_in_numpy(t_class, params, batch):
-    objective = Objective(Dampened(t_orth=3.0, t_class=t_class))
+    objective = SequentialObjective(Dampened(t_orth=3.0, t_class=t_class))
     loss, record = value(objective, params, batch)
     expected_loss, expected_record = by_the_papers_formulas(params, batch, ACTIVE, 3.0, t_class)
     np.testing.assert_allclose(loss, expected_loss, rtol=1e-10)
@@ -107,13 +108,13 @@ def test_loss_equals_the_papers_formulas_in_numpy(t_class, params, batch):
 
 
 def test_normalisation_of_the_weights_scales_the_loss(params, batch):
-    raw, record = value(Objective(GENTLE), params, batch)
-    normalised, _ = value(Objective(replace(GENTLE, normalize=True)), params, batch)
+    raw, record = value(SequentialObjective(GENTLE), params, batch)
+    normalised, _ = value(SequentialObjective(replace(GENTLE, normalize=True)), params, batch)
     np.testing.assert_allclose(normalised, raw / np.sum(record[3:]), rtol=1e-10)
 
 
 def test_unsupervised_loss_knows_no_classes(params, batch):
-    objective = Objective(Static(1, 0, 1), readout_loss=None)
+    objective = SequentialObjective(Static(1, 0, 1), readout_loss=None)
     loss, record = value(objective, params, batch)
     assert float(record.loss_class) == 0
     np.testing.assert_allclose(loss, record.gram_error + record.loss_mde, rtol=1e-12)
@@ -122,35 +123,36 @@ def test_unsupervised_loss_knows_no_classes(params, batch):
 
 
 def test_readout_loss_can_be_the_users_own(params, batch):
-    def squared(outputs, target, weight):
-        return jnp.mean(weight * (outputs[:, 0] - target) ** 2)
+    def squared(outputs, target):
+        return (outputs[:, 0] - target) ** 2
 
-    _, record = value(Objective(GENTLE, squared), params, batch)
+    _, record = value(SequentialObjective(GENTLE, squared), params, batch)
     phi = batch.frozen.at[:, ACTIVE].set(params.phi(batch.x))
-    expected = squared(params.readout(phi), batch.target, batch.label_weight)
+    losses = squared(params.readout(phi), batch.target)
+    expected = np.average(losses, weights=batch.label_weight)
     np.testing.assert_allclose(record.loss_class, expected, rtol=1e-12)
 
 
 def test_anisotropy_is_charged_on_top(params, batch):
-    plain, _ = value(Objective(GENTLE), params, batch)
-    charged, _ = value(Objective(GENTLE, anisotropy=0.3), params, batch)
+    plain, _ = value(SequentialObjective(GENTLE), params, batch)
+    charged, _ = value(SequentialObjective(GENTLE, anisotropy=0.3), params, batch)
     by_row = np.mean(np.asarray(params.metric.log_scales(batch.x)) ** 2, axis=1)
     penalty = np.average(by_row, weights=batch.weight)
     np.testing.assert_allclose(charged - plain, 0.3 * penalty, rtol=1e-9)
 
 
 def test_population_gate_adds_the_active_row_to_the_frozen_maps_exact_error(params, batch):
-    objective = Objective(GENTLE, population_gram=True)
+    objective = SequentialObjective(GENTLE, population_gram=True)
     phi = batch.frozen.at[:, ACTIVE].set(params.phi(batch.x))
-    row = float(split_row_error(phi, batch.weight, ACTIVE))
-    _, record = objective(params, batch, ACTIVE, 0.25)
+    row = float(split_row_error(row_half_sums(phi, batch.weight, ACTIVE), ACTIVE))
+    _, record = loss_on(objective, params, batch, ACTIVE, 0.25)
     np.testing.assert_allclose(record.gram_error, 0.25 + row, rtol=1e-10)
     np.testing.assert_allclose(record.w_class, np.exp(-max(0.25 + row, 0) / 5.0), rtol=1e-10)
 
 
 def test_a_negative_estimate_opens_the_gate_no_further_than_zero_does(params, batch):
-    objective = Objective(GENTLE, population_gram=True)
-    _, record = objective(params, batch, ACTIVE, -1e3)
+    objective = SequentialObjective(GENTLE, population_gram=True)
+    _, record = loss_on(objective, params, batch, ACTIVE, -1e3)
     assert float(record.gram_error) < 0
     assert float(record.w_class) == 1
 
@@ -161,10 +163,10 @@ def test_a_negative_estimate_opens_the_gate_no_further_than_zero_does(params, ba
 @jax.jit
 def gradients(params, batch, constants):
     """Of the objective; with the weights held at `constants`; with weights that are followed."""
-    objective = Objective(GENTLE)
+    objective = SequentialObjective(GENTLE)
 
     def losses(params):
-        _, record = objective(params, batch, ACTIVE)
+        _, record = loss_on(objective, params, batch, ACTIVE)
         return record.gram_error, record.loss_class, record.loss_mde
 
     def weighted(weights, losses):
@@ -172,12 +174,12 @@ def gradients(params, batch, constants):
 
     held = lambda params: weighted(constants, losses(params))  # noqa: E731
     followed = lambda params: weighted(GENTLE(*losses(params)[:2]), losses(params))  # noqa: E731
-    ours, _ = jax.grad(objective, has_aux=True)(params, batch, ACTIVE)
+    ours, _ = jax.grad(partial(loss_on, objective), has_aux=True)(params, batch, ACTIVE)
     return ours, jax.grad(held)(params), jax.grad(followed)(params)
 
 
 def test_weights_are_constants_in_the_differentiation(params, batch):
-    _, record = value(Objective(GENTLE), params, batch)
+    _, record = value(SequentialObjective(GENTLE), params, batch)
     assert 0.05 < float(record.w_mde) < 0.95
     ours, held, followed = gradients(params, batch, record[3:])
     assert_close(ours, held, rtol=1e-10, atol=1e-12)
@@ -190,11 +192,11 @@ def test_gradient_equals_finite_differences_with_the_weights_held(params, batch,
 
     @jax.jit
     def record_at(flat):
-        return Objective(GENTLE)(unravel(flat), batch, ACTIVE)[1]
+        return loss_on(SequentialObjective(GENTLE), unravel(flat), batch, ACTIVE)[1]
 
     weights = np.array(record_at(flat)[3:])
     held = lambda flat: np.dot(weights, record_at(flat)[:3])  # noqa: E731
-    gradient = ravel_pytree(gradient_of(Objective(GENTLE), params, batch))[0]
+    gradient = ravel_pytree(gradient_of(SequentialObjective(GENTLE), params, batch))[0]
     for _ in range(5):
         direction = rng.normal(size=flat.shape)
         step = 1e-6 * direction
@@ -204,17 +206,21 @@ def test_gradient_equals_finite_differences_with_the_weights_held(params, batch,
 
 def test_no_gradient_reaches_a_frozen_map(params, batch):
     of_frozen = jax.jit(
-        jax.grad(lambda f: Objective(GENTLE)(params, batch._replace(frozen=f), ACTIVE)[0])
+        jax.grad(
+            lambda f: loss_on(
+                SequentialObjective(GENTLE), params, batch._replace(frozen=f), ACTIVE
+            )[0]
+        )
     )(batch.frozen)
     assert np.all(of_frozen[:, :ACTIVE] != 0)  # there would be a gradient to follow
-    of_params = gradient_of(Objective(GENTLE), params, batch)
+    of_params = gradient_of(SequentialObjective(GENTLE), params, batch)
     assert set(vars(of_params)) == {"phi", "metric", "readout"}
     assert jax.tree.structure(of_params) == jax.tree.structure(params)
     assert of_params.phi.net.weights[0].shape == (D, 5)  # one map, not a stack of them
 
 
 def test_readout_columns_beyond_the_active_map_get_no_gradient(params, batch):
-    gradient = gradient_of(Objective(GENTLE), params, batch)
+    gradient = gradient_of(SequentialObjective(GENTLE), params, batch)
     assert np.all(gradient.readout.weights[:, ACTIVE + 1 :] == 0)
     assert np.all(gradient.readout.weights[:, : ACTIVE + 1] != 0)
 
@@ -225,10 +231,9 @@ def test_readout_columns_beyond_the_active_map_get_no_gradient(params, batch):
 def run(params, chunk, direction="adam", opt_state=None, **options):
     """`descend`, with options that do for most."""
     optimizer = Optimizer(direction)
-    opt_state = optimizer.init(params) if opt_state is None else opt_state
-    options = {"first_step": 0, "n_steps": 3, "total_steps": 7, "learning_rate": 0.05} | options
-    options |= {"k": ACTIVE, "objective": Objective(GENTLE), "optimizer": optimizer}
-    return descend(params, opt_state, chunk, **options)
+    opt_state = begun(optimizer, params) if opt_state is None else opt_state
+    steps = Steps(first=0, n=3, total=7, learning_rate=0.05)._replace(**options)
+    return descend(params, opt_state, chunk, LOSS, steps, optimizer=optimizer)
 
 
 @pytest.mark.parametrize(
@@ -241,7 +246,7 @@ def test_descent_equals_optax_step_by_step_with_a_cosine_rate(name, reference, p
 
     @jax.jit
     def step(params, opt_state, batch):
-        gradient, record = jax.grad(Objective(GENTLE), has_aux=True)(params, batch, ACTIVE)
+        gradient, record = jax.grad(LOSS, has_aux=True)(params, batch)
         updates, opt_state = optimizer.update(gradient, opt_state)
         return eqx.apply_updates(params, updates), opt_state, record
 
@@ -258,19 +263,19 @@ def test_descent_equals_optax_step_by_step_with_a_cosine_rate(name, reference, p
 def test_descent_interrupted_between_chunks_is_the_same_descent(params, rng):
     chunk = make_chunk(rng, 4)
     tail = jax.tree.map(lambda a: jnp.roll(a, -2, axis=0), chunk)
-    whole, *_ = run(params, chunk, n_steps=4)
-    halfway, opt_state, *_ = run(params, chunk, n_steps=2)
-    resumed, *_ = run(halfway, tail, opt_state=opt_state, first_step=2, n_steps=2)
+    whole, *_ = run(params, chunk, n=4)
+    halfway, opt_state, *_ = run(params, chunk, n=2)
+    resumed, *_ = run(halfway, tail, opt_state=opt_state, first=2, n=2)
     assert_close(resumed, whole, rtol=1e-12)
-    restarted, *_ = run(halfway, tail, opt_state=opt_state, first_step=0, n_steps=2)
+    restarted, *_ = run(halfway, tail, opt_state=opt_state, first=0, n=2)
     assert not np.allclose(restarted.readout.bias, whole.readout.bias, rtol=1e-6)
 
 
 def test_surplus_batches_of_a_chunk_are_not_used(params, rng):
     chunk = make_chunk(rng, 4)
     spoiled = chunk._replace(x=chunk.x.at[2:].set(jnp.nan))
-    ours, *_ = run(params, spoiled, n_steps=2)
-    expected, *_ = run(params, chunk, n_steps=2)
+    ours, *_ = run(params, spoiled, n=2)
+    expected, *_ = run(params, chunk, n=2)
     assert_close(ours, expected, rtol=0, atol=0)
 
 
@@ -292,14 +297,10 @@ def lowered(n_components, k, n_classes=10, d=16, width=64, batch=32):
     )
     return descend.lower(
         params,
-        Optimizer().init(params),
+        begun(Optimizer(), params),
         chunk,
-        k=k,
-        first_step=0,
-        n_steps=2,
-        total_steps=2,
-        learning_rate=1e-3,
-        objective=Objective(Dampened()),
+        TurnLoss(SequentialObjective(Dampened()), k),
+        Steps(0, 2, 2, 1e-3),
         optimizer=Optimizer(),
     )
 

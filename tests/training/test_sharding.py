@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,44 @@ def test_company_learns_what_one_device_learns(trained_by):
     for name in set(together.files) - {"n_devices"}:
         tolerance = 1e-6 if name.startswith("first_step") else 1e-8
         np.testing.assert_allclose(together[name], alone[name], atol=tolerance, err_msg=name)
+
+
+MESSAGES = """
+import jax, numpy as np
+from piefs.core.objectives import JointObjective, SequentialObjective
+from piefs.core.weighting import Dampened
+from piefs.training.batches import Samples, gather
+from piefs.training.config import TrainConfig
+from piefs.training.sharding import devices_of
+from piefs.training.state import initial_state
+from piefs.training.step import Steps, TurnLoss, descend
+
+devices = devices_of("all")
+objectives = {"nested": JointObjective(0.1, 1e-3, 1.0), "sequential": SequentialObjective(
+    Dampened(), population_gram=True)}
+for schedule, objective in objectives.items():
+    config = TrainConfig(schedule=schedule, n_components=2, metric="trotter", hidden=(4, 4))
+    samples = Samples(np.ones((1200, 3), np.float32), np.zeros(1200, np.int32), devices=devices)
+    state = devices.everywhere(initial_state(samples, config, 2).params)
+    opt_state = devices.everywhere(initial_state(samples, config, 2).opt_state)
+    chunk = gather(samples, np.zeros((1200, 2), np.float32), np.arange(1200), (1, 1200))
+    program = descend.lower(state, opt_state, chunk, TurnLoss(objective), Steps(0, 1, 1, 1e-3),
+        optimizer=config.optimizer, mesh=devices.mesh).compile()
+    print(devices.n_devices, program.as_text().count(" all-reduce("))
+"""
+
+
+@pytest.mark.slow
+def test_a_step_on_two_devices_sends_two_messages():
+    flags = {"XLA_FLAGS": "--xla_force_host_platform_device_count=2"}
+    told = subprocess.run(
+        [sys.executable, "-c", MESSAGES],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | flags,
+    )
+    assert told.stdout.split() == ["2"] * 4, told.stderr
 
 
 def test_one_device_takes_a_batch_as_it_is():

@@ -14,10 +14,8 @@ from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.core.losses import init_readout
 from piefs.core.maps import coordinates_and_gradients, init_map, stack
 from piefs.core.metric import Off
+from piefs.core.objectives import Batch, SpectralObjective, Trainable, loss_on
 from piefs.errors import InputError
-from piefs.training.batches import Batch
-from piefs.training.joint import SpectralObjective
-from piefs.training.objective import Trainable
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -29,7 +27,7 @@ def test_the_loss_is_distance_and_energy(rng, float64):
     x, target = jnp.asarray(rng.normal(size=(9, 2))), jnp.asarray(rng.normal(size=(9, 3)))
     batch = Batch(x, jnp.zeros((9, 3)), target, jnp.ones(9), jnp.ones(9))
     params = Trainable(maps, Off(), init_readout(0, 3))
-    loss, record = SpectralObjective(0.3)(params, batch, 0)
+    loss, record = loss_on(SpectralObjective(0.3), params, batch)
     phi, gradients = coordinates_and_gradients(maps, x)
     distance = np.mean(np.sum((np.asarray(phi) - np.asarray(target)) ** 2, axis=1))
     energy = np.mean(np.sum(np.asarray(gradients) ** 2, axis=(1, 2)))

@@ -10,15 +10,14 @@ from sklearn.datasets import make_moons
 
 from piefs import Checkpoint, PIEFSClassifier
 from piefs.core.losses import cross_entropy
+from piefs.core.objectives import JointObjective
 from piefs.errors import DivergedError, TrainingWarning
 from piefs.training.batches import Samples, gather
-from piefs.training.config import TrainConfig
-from piefs.training.joint import JointObjective
+from piefs.training.config import Optimizer, TrainConfig
 from piefs.training.loop import train
-from piefs.training.objective import descend
-from piefs.training.optimizers import Optimizer
 from piefs.training.sharding import devices_of
 from piefs.training.state import MOST_RATE_CUTS, RATE_CUT, initial_state, rate_in_force
+from piefs.training.step import Steps, TurnLoss, descend
 
 SCHEDULES = ("sequential", "joint", "nested", "spectral")
 HASTY = TrainConfig(  # momentum at this rate overflows within a few steps, at a 64th it learns
@@ -98,12 +97,8 @@ def test_a_moment_that_overflows_is_seen_while_losses_are_finite(rows):
             state.params,
             opt_state,
             chunk,
-            k=0,
-            first_step=0,
-            n_steps=2,
-            total_steps=2,
-            learning_rate=1e-3,
-            objective=JointObjective(0.1, 1e-3),
+            TurnLoss(JointObjective(0.1, 1e-3)),
+            Steps(0, 2, 2, 1e-3),
             optimizer=config.optimizer,
         )
         assert np.isfinite(sums).all()

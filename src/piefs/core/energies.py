@@ -12,24 +12,27 @@ import jax.numpy as jnp
 from jax import Array
 
 from piefs.core.gradients import FactoredField, dot
-from piefs.core.losses import modified_dirichlet_energy, total_weight
 from piefs.core.metric import Metric
-from piefs.training.sharding import of_one_device, over_devices
 
 
-def training_energy(metric: Metric, x: Array, f: FactoredField, weight: Array) -> Array:
-    """`modified_dirichlet_energy`, in blocks where the metric asks for them (`block_rows`).
+def energy_sum(metric: Metric, x: Array, f: FactoredField, weight: Array) -> Array:
+    """Σ w ‖A∇f‖² over rows (eq:dirichlet_energy), in blocks if the metric asks for them.
 
     Differentiable in the metric and in f; the rows x and their weights are data.
     """
     rows = block_length(x.shape[0], metric.block_rows)
     if rows is None:
-        return modified_dirichlet_energy(metric, x, f, weight)
+        return _of_rows(metric, x, f, weight)
     return _in_blocks(rows, metric, x, f, weight)
 
 
+def _of_rows(metric: Metric, x: Array, f: FactoredField, weight: Array) -> Array:
+    transformed = metric.apply(x, f)
+    return weight @ dot(transformed, transformed)
+
+
 def block_length(n: int, wanted: int | None) -> int | None:
-    """The largest block of at most `wanted` rows that divides n; None where n had better be whole.
+    """The largest block of at most `wanted` rows that divides n; None if n should stay whole.
 
     A batch size with no divisor between a quarter of `wanted` and `wanted` is not cut.
     """
@@ -40,7 +43,7 @@ def block_length(n: int, wanted: int | None) -> int | None:
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _in_blocks(rows: int, metric: Metric, x: Array, f: FactoredField, weight: Array) -> Array:
-    return modified_dirichlet_energy(metric, x, f, weight)
+    return _of_rows(metric, x, f, weight)
 
 
 def _forward(
@@ -52,26 +55,23 @@ def _forward(
         x, u, weight = inputs
 
         def energy(metric: Metric, u: Array, frame: Array) -> Array:
-            transformed = metric.apply(x, FactoredField(u, frame))
-            return jnp.sum(weight * dot(transformed, transformed))
+            return _of_rows(metric, x, FactoredField(u, frame), weight)
 
         derivative = jax.value_and_grad(energy, argnums=(0, 1, 2))
         value, (d_metric, d_u, d_frame) = derivative(metric, u, f.frame)
         return jax.tree.map(jnp.add, total, (value, d_metric, d_frame)), d_u
 
     blocks = jax.tree.map(lambda a: a.reshape(-1, rows, *a.shape[1:]), (x, f.u, weight))
-    zeros = of_one_device(jax.tree.map(jnp.zeros_like, (weight[0], metric, f.frame)))
+    zeros = jax.tree.map(jnp.zeros_like, (weight[0], metric, f.frame))
     (total, d_metric, d_frame), d_u = jax.lax.scan(block, zeros, blocks)
-    scale = 1 / total_weight(weight)
     derivatives = (d_metric, FactoredField(d_u.reshape(f.u.shape), d_frame))
-    return scale * over_devices(total), (scale, derivatives, x, weight)
+    return total, (derivatives, x, weight)
 
 
 def _backward(rows: int, saved: tuple, sensitivity: Array) -> tuple:
-    scale, derivatives, x, weight = saved
-    d_metric, d_field = jax.tree.map(lambda a: sensitivity * scale * a, derivatives)
-    no_change = of_one_device((jnp.zeros_like(x), jnp.zeros_like(weight)))
-    return d_metric, no_change[0], d_field, no_change[1]
+    derivatives, x, weight = saved
+    d_metric, d_field = jax.tree.map(lambda a: sensitivity * a, derivatives)
+    return d_metric, jnp.zeros_like(x), d_field, jnp.zeros_like(weight)
 
 
 _in_blocks.defvjp(_forward, _backward)

@@ -1,11 +1,13 @@
 """The three losses of the paper (Sec. 2.1): Gram orthogonality, Dirichlet energy, readout.
 
-Every expectation under p is a weighted batch average: `weight` has shape (n,) and need not be
-normalised; None means equal weights. Where a batch is spread over devices, sums over its rows are
-sums over all of them. Labels such as eq:loss_orth are those of the paper's source.
+Each is a function of sums over rows, so that the rows may lie on several devices: sum first, add up
+the sums of all devices, take the loss of the totals. An expectation under p is a weighted average,
+Σ w f / Σ w; `weight` has shape (n,) and need not be normalised, and None means equal weights.
+Labels such as eq:loss_orth are those of the paper's source.
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -15,33 +17,49 @@ from jax.typing import ArrayLike
 
 from piefs.core.gradients import GradientField, dot
 from piefs.core.metric import Metric
-from piefs.training.sharding import mean_over_devices, over_devices
+
+
+class WeightedSum(NamedTuple):
+    """Σ w f and Σ w over rows."""
+
+    total: Array
+    weight: ArrayLike
+
+    @property
+    def mean(self) -> Array:
+        """E_p[f] ≈ Σ w f / Σ w; zero if no row has a weight."""
+        return self.total / _off_zero(self.weight)
+
+
+def weighted_sum(values: Array, weight: Array | None = None) -> WeightedSum:
+    """The sums over the first axis."""
+    if weight is None:
+        return WeightedSum(jnp.sum(values, axis=0), len(values))
+    return WeightedSum(jnp.tensordot(weight, values, axes=1), jnp.sum(weight))
 
 
 def expectation(values: Array, weight: Array | None = None) -> Array:
     """E_p[f] ≈ Σ w_i f(x_i) / Σ w_i over the first axis."""
-    if weight is None:
-        return mean_over_devices(jnp.mean(values, axis=0))
-    return over_devices(jnp.tensordot(weight, values, axes=1)) / total_weight(weight)
+    return weighted_sum(values, weight).mean
 
 
-def total_weight(weight: Array) -> Array:
-    """Σ w_i, kept off zero: a batch of rows that do not count costs nothing."""
-    return _off_zero(over_devices(jnp.sum(weight)))
-
-
-def _off_zero(total: Array) -> Array:
+def _off_zero(total: ArrayLike) -> Array:
     return jnp.maximum(total, jnp.finfo(jnp.float32).tiny)
 
 
 # --- orthogonality -----------------------------------------------------------------------------
 
 
+def gram_sum(phi: Array, weight: Array | None = None) -> WeightedSum:
+    """Σ w φφᵀ and Σ w: (n, K) → (K, K)."""
+    if weight is None:
+        return WeightedSum(phi.T @ phi, len(phi))
+    return WeightedSum(phi.T @ (weight[:, None] * phi), jnp.sum(weight))
+
+
 def gram(phi: Array, weight: Array | None = None) -> Array:
     """Ĉ = (1/B) ΦᵀΦ, the batch estimate of E_p[φφᵀ] (remark:batch_gram): (n, K) → (K, K)."""
-    if weight is None:
-        return mean_over_devices(phi.T @ phi / phi.shape[0])
-    return over_devices(phi.T @ (weight[:, None] * phi)) / total_weight(weight)
+    return gram_sum(phi, weight).mean
 
 
 def active_identity(n_components: int, k: int | Array) -> Array:
@@ -72,56 +90,79 @@ def unbiased_gram_error(phi: Array) -> Array:
     return (n * gram_error(gram(phi)) - own / n) / (n - 1)  # n² would overflow 32-bit integers
 
 
-def split_gram_error(phi: Array, weight: Array, n_rows: ArrayLike = jnp.inf) -> Array:
+class HalfSums(NamedTuple):
+    """Sums over the two halves of a batch, of φφᵀ or of its row k.
+
+    products: (2, K, K) or (2, K), Σ w φφᵀ of either half; squares: Σ w |φφᵀ|² over both, summed
+    over entries, or (K,); weights: (2,), Σ w of either half; square_weights: Σ w² over both.
+    """
+
+    products: Array
+    squares: Array
+    weights: Array
+    square_weights: Array
+
+    @property
+    def means(self) -> Array:
+        """The averages over either half."""
+        shape = (2,) + (1,) * (self.products.ndim - 1)
+        return self.products / _off_zero(self.weights).reshape(shape)
+
+    def correction(self, n_rows: ArrayLike) -> Array:
+        """S²/n, S² the variance of φφᵀ, estimated with m = (Σ w)²/Σ w² rows: times m/(m − 1)."""
+        total = _off_zero(jnp.sum(self.weights))
+        mean_square = (jnp.sum(self.products, axis=0) / total) ** 2
+        mean_square = jnp.sum(mean_square) if self.squares.ndim == 0 else mean_square
+        n_effective = total**2 / _off_zero(self.square_weights)
+        unbiasing = 1 + 1 / jnp.maximum(n_effective - 1, 1)
+        return (self.squares / total - mean_square) * unbiasing / n_rows
+
+
+def half_sums(phi: Array, weight: Array) -> HalfSums:
+    """The sums that `split_gram_error` is a function of."""
+    products = [part.T @ (w[:, None] * part) for part, w in _halves(phi, weight)]
+    fourth_powers = jnp.sum(phi**2, axis=1) ** 2
+    return HalfSums(jnp.stack(products), weight @ fourth_powers, *_weights(weight))
+
+
+def row_half_sums(phi: Array, weight: Array, k: int | Array) -> HalfSums:
+    """The sums that `split_row_error` is a function of."""
+    entries = phi * phi[:, k, None]
+    products = [w @ part for part, w in _halves(entries, weight)]
+    return HalfSums(jnp.stack(products), weight @ entries**2, *_weights(weight))
+
+
+def _halves(rows: Array, weight: Array) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    half = rows.shape[0] // 2
+    return (rows[:half], weight[:half]), (rows[half:], weight[half:])
+
+
+def _weights(weight: Array) -> tuple[Array, Array]:
+    return jnp.stack([jnp.sum(w) for _, w in _halves(weight, weight)]), jnp.sum(weight**2)
+
+
+def split_gram_error(sums: HalfSums, n_rows: ArrayLike = jnp.inf) -> Array:
     """⟨Ĉ₁ − I, Ĉ₂ − I⟩ of a batch's two halves: unbiased for ‖E[φφᵀ] − I‖²_F; may be negative.
 
     The halves are independent, so their sampling noise averages out, and a small batch is pushed
     towards the population's Gram matrix instead of its own.
 
-    Where a batch is drawn from only `n_rows`, its halves are not independent: what one has the
-    other lacks, and a map that peaks on a single row would be the better the higher the peak. The
-    S²/n added for that, S² the variance of φφᵀ, makes it unbiased for the Gram matrix of these n.
+    Halves of a batch drawn from only `n_rows` are not independent: no row is in both, and a map
+    would gain from a peak on a single row. Adding S²/n, S² the variance of φφᵀ, makes the estimate
+    unbiased for the Gram matrix of these n rows.
     """
-    half = phi.shape[0] // 2
-    identity = jnp.eye(phi.shape[1], dtype=phi.dtype)
-    halves = (phi[:half], weight[:half]), (phi[half:], weight[half:])
-    # Four sums over devices: each is a message, and messages are what many devices wait for.
-    first, second = (over_devices(part.T @ (w[:, None] * part)) for part, w in halves)
-    totals = _off_zero(over_devices(jnp.stack([jnp.sum(w) for _, w in halves])))
-    fourth_powers = jnp.sum(phi**2, axis=1) ** 2
-    fourth, squares = over_devices(jnp.stack([weight @ fourth_powers, jnp.sum(weight**2)]))
-
-    total = jnp.sum(totals)
-    variance = fourth / total - jnp.sum(((first + second) / total) ** 2)
-    correction = variance * _unbiasing(total**2 / _off_zero(squares)) / n_rows
-    return jnp.sum((first / totals[0] - identity) * (second / totals[1] - identity)) + correction
+    first, second = sums.means - jnp.eye(sums.products.shape[-1], dtype=sums.products.dtype)
+    return jnp.sum(first * second) + sums.correction(n_rows)
 
 
-def split_row_error(
-    phi: Array, weight: Array, k: int | Array, n_rows: ArrayLike = jnp.inf
-) -> Array:
-    """What map k adds to ‖C − I‖²_F, by the batch's two halves: unbiased; may be negative.
+def split_row_error(sums: HalfSums, k: int | Array, n_rows: ArrayLike = jnp.inf) -> Array:
+    """What map k (counted from 0) adds to the Gram error, from two halves as in `split_gram_error`.
 
     With the maps before it frozen that is 2 Σ_{j<k} c_jk² + (c_kk − 1)²; columns after k are zero.
-    `n_rows` is that of `split_gram_error`.
     """
-    half = phi.shape[0] // 2
-    identity = jnp.arange(phi.shape[1]) == k
-    entries = phi * phi[:, k, None]
-
-    def row(of_rows: slice) -> Array:
-        return expectation(entries[of_rows], weight[of_rows]) - identity
-
-    variance = expectation(entries**2, weight) - expectation(entries, weight) ** 2
-    n_effective = total_weight(weight) ** 2 / _off_zero(over_devices(jnp.sum(weight**2)))
-    correction = variance * _unbiasing(n_effective) / n_rows
-    errors = row(slice(half)) * row(slice(half, None)) + correction
+    first, second = sums.means - (jnp.arange(sums.products.shape[-1]) == k)
+    errors = first * second + sums.correction(n_rows)
     return 2 * jnp.sum(errors) - errors[k]
-
-
-def _unbiasing(n_effective: Array) -> Array:
-    """m/(m − 1): what makes a batch's variance about its own mean unbiased, m = (Σ w)²/Σ w²."""
-    return 1 + 1 / jnp.maximum(n_effective - 1, 1)
 
 
 # --- smoothness --------------------------------------------------------------------------------
@@ -135,24 +176,19 @@ def dirichlet_form(f: GradientField, g: GradientField, weight: Array | None = No
 def modified_dirichlet_form(
     metric: Metric, x: Array, f: GradientField, g: GradientField, weight: Array | None = None
 ) -> Array:
-    """⟨f, g⟩_mde = ∫ (A∇f)ᵀ(A∇g) p dx (eq:bilinear_form_1)."""
+    """⟨f, g⟩_mde = ∫ (A∇f)ᵀ(A∇g) p dx (eq:bilinear_form_1); L_mde is ⟨f, f⟩_mde (eq:loss_mde)."""
     return dirichlet_form(metric.apply(x, f), metric.apply(x, g), weight)
 
 
-def modified_dirichlet_energy(
-    metric: Metric, x: Array, f: GradientField, weight: Array | None = None
-) -> Array:
-    """⟨f, f⟩_mde = ∫ ‖A∇f‖² p dx (eq:dirichlet_energy), the loss L_mde."""
-    transformed = metric.apply(x, f)
-    return dirichlet_form(transformed, transformed, weight)
-
-
-def anisotropy(log_scales: Array, weight: Array | None = None) -> Array:
-    """E[mean_i (log λ_i)²], the penalty of App. C, from log λ of shape (n, d)."""
-    return expectation(jnp.mean(log_scales**2, axis=-1), weight)
+def squared_log_scales(log_scales: Array) -> Array:
+    """mean_i (log λ_i)² of each row, whose average is penalised in App. C: (n, d) → (n,)."""
+    return jnp.mean(log_scales**2, axis=-1)
 
 
 # --- readout -----------------------------------------------------------------------------------
+
+ReadoutLoss = Callable[[Array, Array], Array]
+"""The loss of each row, (n,), from the readout's outputs (n, n_outputs) and the targets."""
 
 
 class Readout(eqx.Module):
@@ -175,16 +211,15 @@ def init_readout(n_outputs: int, n_components: int, dtype: Any = None) -> Readou
     return Readout(jnp.zeros((n_outputs, n_components), dtype), jnp.zeros((n_outputs,), dtype))
 
 
-def squared_error(outputs: Array, targets: Array, weight: Array | None = None) -> Array:
-    """E|outputs − targets|², the mean over outputs; targets have shape (n, n_outputs)."""
-    return expectation(jnp.mean((outputs - targets) ** 2, axis=-1), weight)
+def squared_error(outputs: Array, targets: Array) -> Array:
+    """|outputs − targets|² of each row, the mean over outputs; targets are (n, n_outputs)."""
+    return jnp.mean((outputs - targets) ** 2, axis=-1)
 
 
-def cross_entropy(logits: Array, labels: Array, weight: Array | None = None) -> Array:
-    """L_class = E[−log p(l|x)] with p = softmax(logits); labels are class indices, shape (n,).
+def cross_entropy(logits: Array, labels: Array) -> Array:
+    """−log p(l|x) of each row with p = softmax(logits), whose average is L_class.
 
-    Rows of weight zero (no label) do not count; a batch without any label costs nothing.
+    Labels are class indices, shape (n,); those of rows of weight zero may be any number.
     """
     log_p = jax.nn.log_softmax(logits, axis=-1)
-    nll = -jnp.take_along_axis(log_p, labels[:, None], axis=1, mode="clip")[:, 0]
-    return expectation(nll, weight)
+    return -jnp.take_along_axis(log_p, labels[:, None], axis=1, mode="clip")[:, 0]

@@ -87,7 +87,7 @@ def _joined(path: str, name: str) -> str:
 
 def _children(tree: Any) -> Iterator[tuple[str, Any]] | None:
     """What a tree is made of, by name; None if it is a leaf."""
-    if dataclasses.is_dataclass(tree) and not isinstance(tree, type) and not _is_shape(tree):
+    if _is_object(tree):
         return ((name, getattr(tree, name)) for name in _names(type(tree)))
     if _is_named_tuple(tree):
         return zip(tree._fields, tree, strict=True)
@@ -96,6 +96,10 @@ def _children(tree: Any) -> Iterator[tuple[str, Any]] | None:
     if _is_sequence(tree):
         return ((str(i), child) for i, child in enumerate(tree))
     return None
+
+
+def _is_object(tree: Any) -> bool:
+    return dataclasses.is_dataclass(tree) and not isinstance(tree, type) and not _is_shape(tree)
 
 
 def _is_named_tuple(tree: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from piefs.core.losses import ReadoutLoss
 from piefs.core.model import Model
 from piefs.data.rows import Rows, is_lazy, quick, taken
 from piefs.errors import TrainingWarning
@@ -40,7 +41,6 @@ from piefs.training.columns import coordinates_of, dirichlet_matrix, weighted_gr
 from piefs.training.diagnosis import Evidence, findings
 from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
-from piefs.training.objective import ReadoutLoss
 from piefs.training.readout import check_readable, solved_readout
 from piefs.training.sharding import devices_of
 from piefs.training.state import TrainState, WarmStart, initial_state, rate_in_force

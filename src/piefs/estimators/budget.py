@@ -13,13 +13,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from piefs.core.losses import ReadoutLoss
 from piefs.estimators.rows import set_aside
 from piefs.training.batches import Samples
 from piefs.training.callbacks.stages import Stage, announce
 from piefs.training.config import TrainConfig
 from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
-from piefs.training.objective import ReadoutLoss
 from piefs.training.state import WarmStart
 
 FEWEST_STEPS = 100

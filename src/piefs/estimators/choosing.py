@@ -15,7 +15,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.losses import Readout
+from piefs.core.losses import Readout, ReadoutLoss
+from piefs.core.objectives import within_prefixes
 from piefs.estimators.budget import hold_out
 from piefs.estimators.measures import loss_by_chance
 from piefs.training.batches import Samples
@@ -23,9 +24,7 @@ from piefs.training.callbacks.stages import Stage, announce
 from piefs.training.columns import coordinates_of
 from piefs.training.config import TrainConfig
 from piefs.training.history import Validation
-from piefs.training.joint import within_prefixes
 from piefs.training.loop import Callback, train
-from piefs.training.objective import ReadoutLoss
 from piefs.training.state import TrainState
 
 MOST_MAPS, ROWS_A_MAP = 32, 10
@@ -116,13 +115,9 @@ def losses_by_maps(state: TrainState, held: Samples, readout_loss: ReadoutLoss) 
 
 def row_losses(outputs: Array, held: Samples, readout_loss: ReadoutLoss) -> Array:
     """The loss of each row, its outputs scaled by the factor that is best for all of them."""
-    targets, one = jnp.asarray(held.targets), jnp.ones(1, outputs.dtype)
-
-    def of_row(outputs: Array, target: Array) -> Array:
-        return readout_loss(outputs[None], target[None], one)
-
+    targets = jnp.asarray(held.targets)
     scaled = jnp.asarray(SCALES, outputs.dtype)[:, None, None] * outputs
-    losses = jax.vmap(lambda outputs: jax.vmap(of_row)(outputs, targets))(scaled)
+    losses = jax.vmap(lambda outputs: readout_loss(outputs, targets))(scaled)
     return losses[jnp.argmin(losses.mean(axis=1))]
 
 

@@ -12,8 +12,7 @@ from piefs.core.metric import CONSTRAINTS, METRICS, SCOPES, check_options
 from piefs.core.networks import ACTIVATIONS
 from piefs.core.weighting import WEIGHTINGS, Static, make_weighting
 from piefs.errors import InputError
-from piefs.training.config import SCHEDULES, TrainConfig
-from piefs.training.optimizers import DIRECTIONS, Optimizer
+from piefs.training.config import DIRECTIONS, SCHEDULES, Optimizer, TrainConfig
 from piefs.training.presets import resolve
 
 CHOICES: dict[str, tuple] = {
@@ -22,7 +21,7 @@ CHOICES: dict[str, tuple] = {
     "metric_scope": SCOPES,
     "metric_constraint": CONSTRAINTS,
     "activation": (*ACTIVATIONS, "auto"),
-    "optimizer": tuple(DIRECTIONS),
+    "optimizer": DIRECTIONS,
     "gram": ("batch", "population"),
     "weighting": WEIGHTINGS,
     "pretraining": ("graph-laplacian", None),

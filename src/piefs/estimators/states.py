@@ -18,9 +18,8 @@ from piefs.core.maps import init_map, stack
 from piefs.core.model import Model
 from piefs.core.trees import filled, named_arrays
 from piefs.core.weighting import Dampened, Static
-from piefs.training.config import TrainConfig
+from piefs.training.config import Optimizer, TrainConfig
 from piefs.training.diagnosis import Finding
-from piefs.training.optimizers import Optimizer
 from piefs.training.state import fresh_metric
 
 NAMED_WEIGHTINGS = {"Dampened": Dampened, "Static": Static}

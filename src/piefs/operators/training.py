@@ -22,7 +22,8 @@ from piefs.core.ritz import whitening
 from piefs.operators.domains import Points
 from piefs.operators.problems import EigenProblem
 from piefs.operators.trial import forms, outputs
-from piefs.training.optimizers import Optimizer
+from piefs.training.config import Optimizer
+from piefs.training.step import begun, moved, rate_at
 
 JITTER = 1e-11
 """Added to the normalised Gram matrix, lest two maps that coincide stop the training."""
@@ -165,8 +166,8 @@ def _stepper(loss: Callable[..., Array], budget: Budget) -> Callable[..., tuple]
             maps, state = carry
             i, *batch = inputs
             value, slope = jax.value_and_grad(loss)(maps, *batch)
-            rate = OPTIMIZER.rate(budget.learning_rate, i, budget.n_steps)
-            return OPTIMIZER.update(maps, slope, state, rate), value
+            rate = rate_at(OPTIMIZER, budget.learning_rate, i, budget.n_steps)
+            return moved(OPTIMIZER, maps, slope, state, rate), value
 
         numbers = first + jnp.arange(budget.chunk)
         (maps, state), values = jax.lax.scan(step, (maps, state), (numbers, *inputs))
@@ -183,7 +184,7 @@ def _descend(
     watch: Watch,
 ) -> ScalarMap:
     """All chunks of steps; `watch` hears of each chunk's mean loss."""
-    state = OPTIMIZER.init(maps)
+    state = begun(OPTIMIZER, maps)
     for first in range(0, budget.n_steps, budget.chunk):
         maps, state, value = run(maps, state, jnp.asarray(first), batches())
         if not np.isfinite(value):

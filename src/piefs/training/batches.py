@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
-from jax import Array
 
+from piefs.core.objectives import Batch
 from piefs.data.rows import Rows, taken
 from piefs.training.sharding import ONE, Devices
 
@@ -82,20 +82,6 @@ class Samples:
 def _constant(n: int, value: float, dtype: Any) -> np.ndarray:
     """n times the same number, of which one is kept in memory."""
     return np.broadcast_to(np.asarray(value, dtype), (n,))
-
-
-class Batch(NamedTuple):
-    """One mini-batch, or a chunk of them with a leading axis of steps.
-
-    x: (B, d); frozen: (B, K), the cached columns φ_j(x) for j < k and zeros beyond; target,
-    weight, label_weight: (B,).
-    """
-
-    x: Array
-    frozen: Array
-    target: Array
-    weight: Array
-    label_weight: Array
 
 
 def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int) -> int:

@@ -6,8 +6,17 @@ from dataclasses import dataclass, field
 
 from piefs.core.metric import MetricFactory
 from piefs.core.weighting import Dampened, Weighting
-from piefs.training.optimizers import Optimizer
 
+
+@dataclass(frozen=True)
+class Optimizer:
+    """Adam or momentum (`sgd`); the rate climbs over a share `warmup` of the steps, then falls."""
+
+    direction: str = "adam"
+    warmup: float = 0.0
+
+
+DIRECTIONS = ("adam", "sgd")
 SCHEDULES = ("sequential", "joint", "nested", "spectral")
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from jax import Array
 
 from piefs.core.maps import ScalarMap, is_single, stack
+from piefs.core.objectives import Trainable
 from piefs.training.batches import Samples, some_rows
-from piefs.training.objective import Trainable
 
 N_MARKS = 20
 """How often in a turn a metric is set anew: recursive feature machines take five to ten rounds,

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from piefs.core.losses import Readout
-from piefs.training.batches import Batch, Samples
+from piefs.core.objectives import Batch, Objective, StepRecord, Trainable
+from piefs.training.batches import Samples
 from piefs.training.columns import Columns
-from piefs.training.objective import Loss, StepRecord, Trainable, losses_on
+from piefs.training.step import TurnLoss, losses_on
 
 LOSSES = {
     "validation_gram_error": "gram_error",
@@ -37,7 +38,7 @@ class HeldOut:
 
     validation: Validation
     columns: Columns
-    objective: Loss
+    objective: Objective
     needs_loss: bool
 
     def row(self, params: Trainable, readout: Readout) -> Row:
@@ -50,8 +51,7 @@ class HeldOut:
                 *map(jnp.asarray, (rows.x, self.columns.values, rows.targets)),
                 *map(jnp.asarray, (rows.weights, rows.label_weights)),
             )
-            k = self.columns.n_frozen
-            losses = losses_on(params, batch, k, objective=self.objective)
+            losses = losses_on(params, batch, TurnLoss(self.objective, self.columns.n_frozen))
             row |= {name: float(getattr(losses, field)) for name, field in LOSSES.items()}
         return row
 

@@ -3,9 +3,10 @@
 In the sequential schedule frozen maps never change again, so φ_j(x), j < k, is a cached column
 computed once: a step costs the same at every k, and no gradient can reach a frozen map. The joint
 and the nested schedule are the same loop with a single turn, in which all maps descend (see
-`joint`); so is the spectral one, whose targets are the eigenmaps of a graph. Training knows nothing
-of files or terminals; both hang on callbacks, called between chunks with a state that a run can
-resume from. One that returns True ends the run: the maps are frozen as they stand.
+`piefs.core.objectives`); so is the spectral one, whose targets are the eigenmaps of a graph.
+Training knows nothing of files or terminals; both hang on callbacks, called between chunks with a
+state that a run can resume from. One that returns True ends the run: the maps are frozen as they
+stand.
 
 Steps after which a number is not finite are not taken: they are tried again at a smaller rate, from
 the state before them, which a resumed run has too.
@@ -17,15 +18,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from piefs.core.losses import cross_entropy
-from piefs.training.batches import Batch, Samples, chunk_length, chunks, prefetched
+from piefs.core.losses import ReadoutLoss, cross_entropy
+from piefs.core.objectives import (
+    Batch,
+    JointObjective,
+    Objective,
+    SequentialObjective,
+    SpectralObjective,
+)
+from piefs.training.batches import Samples, chunk_length, chunks, prefetched
 from piefs.training.columns import Columns
 from piefs.training.compilation import drop_compiled_if_many
 from piefs.training.config import SCHEDULES, TrainConfig
 from piefs.training.following import follow_maps, passes_mark
 from piefs.training.history import HeldOut, Validation
-from piefs.training.joint import JointObjective, SpectralObjective
-from piefs.training.objective import Loss, Objective, ReadoutLoss, descend
 from piefs.training.sharding import telling_of_loss
 from piefs.training.state import (
     TrainState,
@@ -38,6 +44,7 @@ from piefs.training.state import (
     with_steps_counted,
     with_turn_over,
 )
+from piefs.training.step import Steps, TurnLoss, descend
 
 Callback = Callable[[TrainState], object]
 """Sees the state between chunks; what returns True asks for the run to end (see `callbacks`)."""
@@ -78,7 +85,7 @@ def train(
         for batches in prefetched(feed):  # 2: until the budget is exhausted do
             if devices.any(is_asked_to_end or has_converged(state, config)):
                 break
-            while (after := descended(state, *batches)) is None:  # 4, 5, 6: see `Objective`
+            while (after := descended(state, *batches)) is None:  # 4, 5, 6: see `loss_on`
                 state = with_rate_cut(state, config)
             state = after
             is_asked_to_end = _any_asks_to_end(callbacks, state)
@@ -107,7 +114,9 @@ def _check(
         raise ValueError("patience needs validation rows to watch")
 
 
-def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, samples: Samples) -> Loss:
+def _objective(
+    config: TrainConfig, readout_loss: ReadoutLoss | None, samples: Samples
+) -> Objective:
     # A batch of one row has no halves, and one of all rows is the population as far as is known.
     population_gram = config.gram == "population" and 1 < config.batch_size < len(samples)
     shared = {
@@ -117,7 +126,7 @@ def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, samples: S
         "n_rows": samples.n_effective,
     }
     if config.schedule == "sequential":
-        return Objective(config.weighting, **shared)
+        return SequentialObjective(config.weighting, **shared)
     if config.schedule == "spectral":
         return SpectralObjective(config.smoothness, config.anisotropy)
     prefix_weight = config.prefix_weight if config.schedule == "nested" else 0.0
@@ -125,14 +134,14 @@ def _objective(config: TrainConfig, readout_loss: ReadoutLoss | None, samples: S
 
 
 def _held_out(
-    validation: Validation | None, config: TrainConfig, objective: Loss, state: TrainState
+    validation: Validation | None, config: TrainConfig, objective: Objective, state: TrainState
 ) -> HeldOut | None:
     if validation is None:
         return None
     columns = Columns(validation.samples.x, config.n_components, state.frozen)
-    if isinstance(objective, Objective):
+    if isinstance(objective, SequentialObjective):
         # All validation rows count at once, so it is their own Gram matrix that is meant.
-        objective = Objective(objective.weighting, objective.readout_loss, objective.anisotropy)
+        objective = replace(objective, population_gram=False)
     needs_losses = config.patience is not None and config.schedule == "sequential"
     return HeldOut(validation, columns, objective, needs_losses)
 
@@ -159,7 +168,7 @@ def _feed(
 def _descended(
     samples: Samples,
     config: TrainConfig,
-    objective: Loss,
+    objective: Objective,
     frozen_error: float,
     held_out: HeldOut | None,
     state: TrainState,
@@ -173,14 +182,14 @@ def _descended(
         descend(
             *devices.everywhere((state.params, state.opt_state)),
             chunk,
-            k=state.k,
-            first_step=first_step,
-            n_steps=n_steps,
-            total_steps=config.steps_per_component,
-            learning_rate=rate_in_force(state, config),
-            weight_decay=config.weight_decay,
-            frozen_error=frozen_error,
-            objective=objective,
+            TurnLoss(objective, state.k, frozen_error),
+            Steps(
+                first_step,
+                n_steps,
+                config.steps_per_component,
+                rate_in_force(state, config),
+                config.weight_decay,
+            ),
             optimizer=config.optimizer,
             mesh=devices.mesh,
         )

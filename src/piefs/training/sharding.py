@@ -1,10 +1,10 @@
 """One batch over many devices, of this process or of several (`jax.distributed`).
 
-Every device takes a share of a batch's rows; parameters are the same everywhere. Sums over rows, of
-losses and of gradients, go over all devices (`over_devices`), so what a step minimises is the loss
-of the whole batch, whoever holds its rows. All processes run the same program on the same table,
-each reads the rows of its own devices only, and what takes a pass over the whole table, such as the
-columns of frozen maps, is shared out among the processes and exchanged.
+Every device takes a share of a batch's rows; parameters are the same everywhere. The losses of a
+batch are functions of sums over its rows. A step adds these sums up over all devices, and then the
+gradients: two messages, and it minimises the loss of the whole batch. All processes run the same
+program on the same table, each reads the rows of its own devices only, and what takes a pass over
+the whole table, such as the columns of frozen maps, is shared out among the processes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from jax.flatten_util import ravel_pytree
@@ -32,33 +31,24 @@ SIGNS_OF_LOSS = ("Gloo", "NCCL", "oordination service", "heartbeat", "DEADLINE_E
 # --- within a compiled step --------------------------------------------------------------------
 
 
-def over_devices(total: Array) -> Array:
-    """A sum over a device's own rows, added up over all devices that share the batch."""
-    return jax.lax.psum(total, ROWS) if _is_spread() else total
-
-
-def mean_over_devices(mean: Array) -> Array:
-    """A mean over a device's own rows, taken over all devices; all have equally many."""
-    return jax.lax.pmean(mean, ROWS) if _is_spread() else mean
-
-
-def of_one_device(tree: Any) -> Any:
-    """The same numbers, marked as this device's own: a derivative by them is of its rows alone."""
-    if not _is_spread():
-        return tree
-    return jax.tree.map(lambda a: jax.lax.pcast(a, ROWS, to="varying"), tree)
-
-
-def summed_gradients(gradients: Any) -> Any:
-    """The gradients of all devices' rows: one message, whatever the number of arrays."""
-    if not _is_spread():
-        return gradients
-    flat, restore = ravel_pytree(gradients)
+def added_up(tree: Any) -> Any:
+    """A tree's arrays, added up over all devices: one message, whatever the number of arrays."""
+    flat, restore = ravel_pytree(tree)
     return restore(jax.lax.psum(flat, ROWS))
 
 
-def _is_spread() -> bool:
-    return ROWS in jax.sharding.get_abstract_mesh().manual_axes
+@jax.custom_vjp
+def total_of_devices(sums: Any) -> Any:
+    """Sums over a device's own rows, added up over all devices that share a batch.
+
+    A loss of the totals is the same on all devices, and so is its derivative by them, which is
+    that by each device's own sums: going backwards takes no message. What a device then has is its
+    own rows' part of the gradient.
+    """
+    return added_up(sums)
+
+
+total_of_devices.defvjp(lambda sums: (added_up(sums), None), lambda _, slope: (slope,))
 
 
 # --- around it ---------------------------------------------------------------------------------
@@ -126,7 +116,7 @@ class Devices:
 
         def copied(a: Array) -> Array:
             own = [jax.device_put(a, device) for device in own_devices]
-            return jax.make_array_from_single_device_arrays(jnp.shape(a), sharding, own)
+            return jax.make_array_from_single_device_arrays(np.shape(a), sharding, own)
 
         return jax.tree.map(copied, tree)
 

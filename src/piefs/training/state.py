@@ -15,13 +15,13 @@ from jax import Array
 from piefs.core.losses import Readout, init_readout
 from piefs.core.maps import ScalarMap, init_map, is_single, stack, unstack
 from piefs.core.metric import Metric, init_metric
+from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, init_prefix_readouts
 from piefs.errors import DivergedError
 from piefs.training.batches import Samples
 from piefs.training.columns import energies_of, log_scale_range
 from piefs.training.config import TrainConfig
 from piefs.training.history import LOSSES, HeldOut, has_plateaued, means_of
-from piefs.training.joint import all_maps_readout, init_prefix_readouts
-from piefs.training.objective import StepRecord, Trainable
+from piefs.training.step import begun
 
 RATE_CUT, MOST_RATE_CUTS = 4, 5
 """Where numbers do not stay finite, the rate is divided by this, so often at most in a run."""
@@ -113,7 +113,7 @@ def initial_state(
         readout = jax.tree.map(np.add, stacked, readout)
     maps = initial_maps(config, 0, samples, warm_start)
     params = jax.device_put(Trainable(maps, metric, readout))
-    return TrainState(0, 0, params, config.optimizer.init(params))
+    return TrainState(0, 0, params, begun(config.optimizer, params))
 
 
 def fresh_metric(config: TrainConfig, key: Array, n_features: int, dtype: Any) -> Metric:
@@ -175,7 +175,7 @@ def with_turn_over(
         k=k,
         step=0,
         params=params,
-        opt_state=config.optimizer.init(params),
+        opt_state=begun(config.optimizer, params),
         frozen=(*state.frozen, *maps),
         energies=(*state.energies, *energies_of(stack(maps), metric, samples).tolist()),
         log_scale_ranges=(*state.log_scale_ranges, *log_scales),

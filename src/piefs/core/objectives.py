@@ -1,0 +1,298 @@
+"""What training minimises: an objective takes sums over a batch's rows, and a loss of their totals.
+
+`SequentialObjective` is the body of Algorithm 1's inner loop: one map descends, those before it are
+frozen. Greedy training squeezes all classes into the first maps, which makes those rough, and later
+ones cannot mend them; under `JointObjective` all maps descend together and share the work. Its
+losses on prefixes of the maps bring their order back.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from jax.typing import ArrayLike
+
+from piefs.core.arrays import numpy_for
+from piefs.core.energies import energy_sum
+from piefs.core.gradients import FactoredField
+from piefs.core.losses import (
+    HalfSums,
+    Readout,
+    ReadoutLoss,
+    WeightedSum,
+    cross_entropy,
+    gram_error,
+    gram_sum,
+    half_sums,
+    init_readout,
+    row_half_sums,
+    split_gram_error,
+    split_row_error,
+    squared_log_scales,
+    weighted_sum,
+)
+from piefs.core.maps import ScalarMap
+from piefs.core.metric import Metric
+from piefs.core.weighting import Weighting
+
+
+class Batch(NamedTuple):
+    """One mini-batch, or a chunk of them with a leading axis of steps.
+
+    x: (B, d); frozen: (B, K), the cached columns φ_j(x) for j < k and zeros beyond; target,
+    weight, label_weight: (B,).
+    """
+
+    x: Array
+    frozen: Array
+    target: Array
+    weight: Array
+    label_weight: Array
+
+
+class Trainable(eqx.Module):
+    """What descends at once: θ_k (or a stack of all maps), the metric and the readout."""
+
+    phi: ScalarMap
+    metric: Metric
+    readout: Readout
+
+
+class StepRecord(NamedTuple):
+    """The losses of a step and the weights they were given; `gram_error` is L_orth."""
+
+    gram_error: Array
+    loss_class: Array
+    loss_mde: Array
+    w_orth: Array
+    w_class: Array
+    w_mde: Array
+
+
+class Sums(NamedTuple):
+    """What the losses of a batch are functions of; parts that an objective does not use are None.
+
+    `readout` may hold one sum for each prefix of the maps.
+    """
+
+    gram: HalfSums | WeightedSum
+    energy: WeightedSum
+    readout: WeightedSum | None = None
+    log_scales: WeightedSum | None = None
+
+
+class Objective(eqx.Module):
+    """A loss as a function of sums over rows. It is a pytree: its numbers are traced."""
+
+    @abstractmethod
+    def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
+        """The sums over a batch's rows for map k (counted from 0)."""
+
+    @abstractmethod
+    def __call__(
+        self, sums: Sums, k: int | Array, frozen_error: ArrayLike
+    ) -> tuple[Array, StepRecord]:
+        """The loss and its parts. `frozen_error` is the Gram error of the frozen maps."""
+
+
+def loss_on(
+    objective: Objective,
+    params: Trainable,
+    batch: Batch,
+    k: int | Array = 0,
+    frozen_error: ArrayLike = 0.0,
+    total: Callable[[Any], Any] = lambda sums: sums,
+) -> tuple[Array, StepRecord]:
+    """L on a batch; `total` adds up the sums of all devices. Comments name Algorithm 1's lines."""
+    # 4: evaluate Φ_{1:k} with θ_j fixed for j < k and the current iterate θ_k.
+    # 5: accumulate Ĉ_k, ‖A∇φ_k‖² and the cross-entropy, columns j > k being zero.
+    sums = objective.sums(params, batch, k)
+    # 6: refresh the weights from the totals, constants in the differentiation.
+    return objective(total(sums), k, frozen_error)
+
+
+class SequentialObjective(Objective):
+    """L = sg(w_orth) L_orth + sg(w_class) L_class + sg(w_mde) L_mde (eq:loss_function).
+
+    `readout_loss` is None in the unsupervised mode; `anisotropy` multiplies mean (log λ)² (App. C).
+
+    The paper's L_orth is that of the batch, whose own noise (a multiple of k²/B) closes the gate of
+    the weights. With `population_gram` it is that of all `n_rows` instead: exact for the frozen
+    maps, and an unbiased estimate of what the active one adds.
+    """
+
+    weighting: Weighting = eqx.field(static=True)
+    readout_loss: ReadoutLoss | None = eqx.field(static=True, default=cross_entropy)
+    anisotropy: float = eqx.field(static=True, default=0.0)
+    population_gram: bool = eqx.field(static=True, default=False)
+    n_rows: float = float("inf")
+
+    def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
+        """Those of one map on top of the cached columns of the frozen ones."""
+        phi_k, gradient = params.phi.value_and_gradient(batch.x)
+        phi = batch.frozen + phi_k[:, None] * (jnp.arange(batch.frozen.shape[1]) == k)
+        by_row = row_half_sums(phi, batch.weight, k) if self.population_gram else None
+        energy = energy_sum(params.metric, batch.x, gradient, batch.weight)
+        readout = None
+        if self.readout_loss is not None:
+            losses = self.readout_loss(params.readout(phi), batch.target)
+            readout = weighted_sum(losses, batch.label_weight)
+        return Sums(
+            by_row or gram_sum(phi, batch.weight),
+            WeightedSum(energy, jnp.sum(batch.weight)),
+            readout,
+            _log_scales(self.anisotropy, params, batch),
+        )
+
+    def __call__(
+        self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
+    ) -> tuple[Array, StepRecord]:
+        """The weighted sum of the three losses."""
+        if isinstance(sums.gram, HalfSums):
+            orth = frozen_error + split_row_error(sums.gram, k, self.n_rows)
+        else:
+            orth = gram_error(sums.gram.mean, k + 1)
+        mde = sums.energy.mean
+        class_ = jnp.zeros_like(orth) if sums.readout is None else sums.readout.mean
+        weights = jax.lax.stop_gradient(self.weighting(jnp.maximum(orth, 0), class_))
+        loss = weights.orth * orth + weights.class_ * class_ + weights.mde * mde
+        loss += _penalty(self.anisotropy, sums)
+        return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
+
+
+class JointObjective(Objective):
+    """L = L_class + μ mean_p L_class(φ_1 … φ_p) + w_orth ‖C − I‖² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde.
+
+    The weights are constants. With `prefix_weight` μ > 0 the first p maps must classify on their
+    own, for every p, through a readout of their own. `population_gram` takes the unbiased estimate
+    of ‖C − I‖² from batches of `n_rows` (see `split_gram_error`); without it the batch's own Gram
+    matrix counts, which is right if a batch holds all rows. `readout_loss` is None in the
+    unsupervised mode.
+    """
+
+    orthogonality: float
+    smoothness: float
+    prefix_weight: float = 0.0
+    n_rows: float = float("inf")
+    readout_loss: ReadoutLoss | None = eqx.field(static=True, default=cross_entropy)
+    population_gram: bool = eqx.field(static=True, default=True)
+    anisotropy: float = eqx.field(static=True, default=0.0)
+
+    def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
+        """Those of a stack of maps; the readout's losses are one for each prefix."""
+        phi, energy = _values_and_energy(params, batch)
+        return Sums(
+            (half_sums if self.population_gram else gram_sum)(phi, batch.weight),
+            energy,
+            self._readout_sums(params.readout, phi, batch),
+            _log_scales(self.anisotropy, params, batch),
+        )
+
+    def _readout_sums(self, readouts: Readout, phi: Array, batch: Batch) -> WeightedSum | None:
+        loss_of = self.readout_loss
+        if loss_of is None:
+            return None
+        losses = jax.vmap(lambda readout: loss_of(readout(phi), batch.target))
+        by_prefix = losses(within_prefixes(readouts)).T
+        return weighted_sum(by_prefix, batch.label_weight)
+
+    def __call__(
+        self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
+    ) -> tuple[Array, StepRecord]:
+        """The sum of the losses, weighted by constants."""
+        if isinstance(sums.gram, HalfSums):
+            orth = split_gram_error(sums.gram, self.n_rows)
+        else:
+            orth = gram_error(sums.gram.mean)
+        mde, class_, of_prefixes = sums.energy.mean, jnp.zeros_like(orth), 0.0
+        if sums.readout is not None:
+            *shorter, class_ = sums.readout.mean
+            of_prefixes = self.prefix_weight * sum(shorter) / max(len(shorter), 1)
+        loss = self.orthogonality * orth + class_ + of_prefixes + self.smoothness * mde
+        loss += _penalty(self.anisotropy, sums)
+        weights = (self.orthogonality, float(sums.readout is not None), self.smoothness)
+        return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
+
+
+class SpectralObjective(Objective):
+    """L = E|Φ(x) − ψ(x)|² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde, with eigenmaps ψ of a graph for targets.
+
+    Without labels, in many dimensions, the energy at the sample points alone is minimised by
+    functions that are flat around each point and arbitrary between them. Eigenmaps of a graph are
+    smooth from neighbour to neighbour; the maps learn to continue them.
+    """
+
+    smoothness: float
+    anisotropy: float = eqx.field(static=True, default=0.0)
+
+    def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
+        """Those of a stack of maps; the distance to the targets stands in the readout's place."""
+        phi, energy = _values_and_energy(params, batch)
+        return Sums(
+            half_sums(phi, batch.weight),
+            energy,
+            weighted_sum(jnp.sum((phi - batch.target) ** 2, axis=1), batch.weight),
+            _log_scales(self.anisotropy, params, batch),
+        )
+
+    def __call__(
+        self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
+    ) -> tuple[Array, StepRecord]:
+        """The distance is recorded as `loss_class`; orthogonality only recorded."""
+        assert isinstance(sums.gram, HalfSums)
+        assert sums.readout is not None
+        distance, mde = sums.readout.mean, sums.energy.mean
+        loss = distance + self.smoothness * mde + _penalty(self.anisotropy, sums)
+        weights = (jnp.asarray(w, loss.dtype) for w in (0.0, 1.0, self.smoothness))
+        return loss, StepRecord(split_gram_error(sums.gram), distance, mde, *weights)
+
+
+def _values_and_energy(params: Trainable, batch: Batch) -> tuple[Array, WeightedSum]:
+    """Φ on a batch, shape (n, K), and the sum of the maps' energies."""
+    values, gradients = jax.vmap(lambda phi: phi.value_and_gradient(batch.x))(params.phi)
+
+    def energy_of_one(gradient: FactoredField) -> Array:
+        return energy_sum(params.metric, batch.x, gradient, batch.weight)
+
+    total = jnp.sum(jax.vmap(energy_of_one)(gradients))
+    return values.T, WeightedSum(total, jnp.sum(batch.weight))
+
+
+def _log_scales(anisotropy: float, params: Trainable, batch: Batch) -> WeightedSum | None:
+    if not anisotropy:
+        return None
+    return weighted_sum(squared_log_scales(params.metric.log_scales(batch.x)), batch.weight)
+
+
+def _penalty(anisotropy: float, sums: Sums) -> Array | float:
+    return 0.0 if sums.log_scales is None else anisotropy * sums.log_scales.mean
+
+
+# --- readouts of prefixes ----------------------------------------------------------------------
+
+
+def init_prefix_readouts(n_outputs: int, n_components: int, dtype: Any, *, nested: bool) -> Readout:
+    """A stack of readouts of zeros: one for each prefix of the maps, or only that of all maps."""
+    n_prefixes = n_components if nested else 1
+    one = init_readout(n_outputs, n_components, dtype)
+    return jax.tree.map(lambda a: np.broadcast_to(a, (n_prefixes, *a.shape)).copy(), one)
+
+
+def all_maps_readout(readouts: Readout) -> Readout:
+    """The readout of all maps, the last of the stack."""
+    return jax.tree.map(lambda a: numpy_for(a).asarray(a)[-1], readouts)
+
+
+def within_prefixes(readouts: Readout) -> Readout:
+    """The readouts blind to maps beyond their prefix; the last one sees all."""
+    n_prefixes, _, n_components = readouts.weights.shape
+    length = n_components - n_prefixes + 1 + jnp.arange(n_prefixes)
+    seen = jnp.arange(n_components) < length[:, None]
+    return Readout(readouts.weights * seen[:, None, :], readouts.bias)

@@ -1,0 +1,175 @@
+"""Descent on the device: one jitted chunk of steps, the optimisers, and the learning rate.
+
+`descend` minimises any loss over any chunk of batches. A loss is a pytree (an `equinox.Module`),
+so that its numbers are traced and need no other program, with
+
+    loss(params, batch, total) → (value, record),
+
+where `record` is a pytree of numbers to be summed over the steps. Rows of a batch may be spread
+over devices: what the loss sums over rows must go through `total` (see `piefs.training.sharding`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+from jax.sharding import Mesh, PartitionSpec
+from jax.typing import ArrayLike
+
+from piefs.core.objectives import Batch, Objective, StepRecord, Trainable, loss_on
+from piefs.training.config import Optimizer
+from piefs.training.sharding import ROWS, added_up, total_of_devices
+
+Total = Callable[[Any], Any]
+"""Adds up sums over rows, a pytree, over all devices that share a batch."""
+
+TRANSFORMS: dict[str, optax.GradientTransformation] = {
+    "adam": optax.scale_by_adam(),
+    "sgd": optax.trace(decay=0.9),
+}
+
+
+class Loss(Protocol):
+    """What `descend` minimises; it must be a pytree."""
+
+    def __call__(self, params: Any, batch: Any, total: Total, /) -> tuple[Array, Any]:
+        """The value on a batch, and a record of numbers."""
+        ...
+
+
+class TurnLoss(eqx.Module):
+    """The loss of a turn: an objective, with k maps frozen before it.
+
+    `frozen_error` is the Gram error of the frozen maps on all training rows.
+    """
+
+    objective: Objective
+    k: int | Array = 0
+    frozen_error: ArrayLike = 0.0
+
+    def __call__(
+        self, params: Trainable, batch: Batch, total: Total = lambda sums: sums
+    ) -> tuple[Array, StepRecord]:
+        """L on a batch, and its parts."""
+        return loss_on(self.objective, params, batch, self.k, self.frozen_error, total)
+
+
+class Steps(NamedTuple):
+    """Which steps to take out of how many, and how large they are. Numbers, hence traced."""
+
+    first: ArrayLike
+    n: ArrayLike
+    total: ArrayLike
+    learning_rate: ArrayLike
+    weight_decay: ArrayLike = 0.0
+
+
+@partial(jax.jit, static_argnames=("optimizer", "mesh"))
+def descend(
+    params: Any,
+    opt_state: optax.OptState,
+    chunk: Any,
+    loss: Loss,
+    steps: Steps,
+    *,
+    optimizer: Optimizer,
+    mesh: Mesh | None = None,
+) -> tuple[Any, optax.OptState, Any, Array]:
+    """Steps on a chunk's batches: parameters, state, the sums of the records, if all is finite.
+
+    A chunk is a pytree of arrays with a leading axis of steps; it may be longer than `steps.n`.
+    What is given is not donated: if numbers have become infinite, it is what to go back to. One
+    compilation serves every map, every budget and every decay. With a `mesh` of devices the rows
+    of the chunk are spread over them, and all else is the same on each.
+    """
+
+    def run(chunk: Any, params: Any, opt_state: optax.OptState, given: tuple) -> tuple:
+        (loss, steps), total = given, (lambda sums: sums) if mesh is None else total_of_devices
+
+        def step(i: Array, carry: tuple) -> tuple:
+            params, opt_state, sums = carry
+            batch = jax.tree.map(lambda a: a[i], chunk)
+            grads, record = jax.grad(loss, has_aux=True)(params, batch, total)
+            grads = grads if mesh is None else added_up(grads)
+            rate = rate_at(optimizer, steps.learning_rate, steps.first + i, steps.total)
+            params, opt_state = moved(optimizer, params, grads, opt_state, rate, steps.weight_decay)
+            return params, opt_state, jax.tree.map(jnp.add, sums, record)
+
+        first = jax.tree.map(lambda a: a[0], chunk)
+        record = jax.eval_shape(lambda: loss(params, first, lambda sums: sums)[1])
+        zeros = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), record)
+        end = jax.lax.fori_loop(0, steps.n, step, (params, opt_state, zeros))
+        return *end, is_finite(end)
+
+    if mesh is not None:
+        run = jax.shard_map(
+            run,
+            mesh=mesh,
+            in_specs=(PartitionSpec(None, ROWS), *[PartitionSpec()] * 3),
+            out_specs=PartitionSpec(),
+            check_vma=False,  # `total_of_devices` says itself how it is differentiated
+        )
+    return run(chunk, params, opt_state, (loss, steps))
+
+
+def is_finite(tree: Any) -> Array:
+    """Whether all numbers are: once one is not, it stays so to the end of a chunk."""
+    leaves = [a for a in jax.tree.leaves(tree) if jnp.issubdtype(a.dtype, jnp.inexact)]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in leaves]))
+
+
+@jax.jit
+def losses_on(params: Trainable, batch: Batch, loss: TurnLoss) -> StepRecord:
+    """The losses of a turn on rows that are not trained on."""
+    return loss(params, batch)[1]
+
+
+# --- optimisers --------------------------------------------------------------------------------
+
+
+def begun(optimizer: Optimizer, params: Any) -> optax.OptState:
+    """An optimiser's fresh state for these parameters."""
+    shapes = jax.eval_shape(TRANSFORMS[optimizer.direction].init, params)
+    zeros = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), shapes)  # both begin at zero
+    return jax.device_put(zeros)
+
+
+def rate_at(optimizer: Optimizer, peak: Any, step: Any, total_steps: Any) -> Any:
+    """The learning rate of a step, counted from 0: it climbs, then falls as a cosine."""
+    warm = optimizer.warmup * total_steps
+    falling = 0.5 * (1 + jnp.cos(jnp.pi * (step - warm) / (total_steps - warm)))
+    if not optimizer.warmup:
+        return peak * falling
+    rising = (step + 1) / jnp.maximum(warm, 1)
+    return peak * jnp.where(step + 1 < warm, rising, falling)
+
+
+def moved(
+    optimizer: Optimizer,
+    params: Any,
+    grads: Any,
+    state: optax.OptState,
+    rate: ArrayLike,
+    weight_decay: ArrayLike = 0.0,
+) -> tuple[Any, optax.OptState]:
+    """Parameters and state after a step.
+
+    The decay is decoupled (AdamW): weight matrices shrink by rate × weight_decay a step, biases
+    do not.
+    """
+    updates, state = TRANSFORMS[optimizer.direction].update(grads, state, params)
+
+    def after(path: tuple, param: Array, update: Array) -> Array:
+        if any(getattr(key, "name", None) == "weights" for key in path):
+            update = update + weight_decay * param
+        return (param - rate * update).astype(param.dtype)
+
+    return jax.tree_util.tree_map_with_path(after, params, updates), state

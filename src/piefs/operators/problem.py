@@ -13,14 +13,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.metric import Metric
+from piefs.core.gradients import DenseField, GradientField
+from piefs.core.metric import Metric, Off
 from piefs.errors import InputError
-from piefs.operators.coefficients import as_metric, transformed
 from piefs.operators.domains import Domain, Function, Points
 from piefs.operators.shapes import PointCloud
 
@@ -34,7 +35,7 @@ class EigenProblem:
     Parameters
     ----------
     domain
-        Where the functions live, with its points and reference measure q.
+        The region the functions live on, with its points and reference measure q.
     density
         p(x) by a function (n, d) → (n,), up to a constant; None means p = q. On ℝᵈ,
         `density=lebesgue` is the plain dx.
@@ -44,16 +45,16 @@ class EigenProblem:
     potential
         V(x) by a function (n, d) → (n,).
     boundary
-        "natural" (Neumann where p ends abruptly), "dirichlet" (functions carry the domain's
-        distance as a factor) or "periodic" (functions of cos and sin of the place in the box).
+        "natural" (no flux), "dirichlet" (functions carry the domain's distance as a factor) or
+        "periodic" (functions of the cosines and sines of the coordinates in the box).
     envelope
         A positive factor (n, d) → (n,) of all functions, for decay on unbounded domains.
     embedding
         What networks see of a point, (n, d) → (n, m); by default the point, scaled to [−1, 1]ᵈ.
     exact
-        A function k ↦ the k lowest eigenvalues, where they are known.
+        A function k ↦ the k lowest eigenvalues, if they are known (fewer if only those are).
     modes
-        A function (x, k) ↦ the k lowest eigenfunctions, (n, k), up to factors, where known.
+        A function (x, k) ↦ the k lowest eigenfunctions, (n, k), up to factors, if known.
     """
 
     domain: Domain
@@ -81,10 +82,10 @@ class EigenProblem:
         with jax.enable_x64(True):
             metric = as_metric(self.metric, self.domain.dimension)
             object.__setattr__(self, "operator_metric", metric)
-            self._try_out()
+            self._check_functions()
 
-    def _try_out(self) -> None:
-        """Call everything that was given on a few points, so that faults show before training."""
+    def _check_functions(self) -> None:
+        """Call every given function on a few points, so that faults show before training."""
         x = jnp.asarray(self.domain.sobol(0)(8).x)
         n, d = x.shape
         checks = {"density": self.density, "potential": self.potential, "envelope": self.envelope}
@@ -157,3 +158,71 @@ def _check(name: str, value: Any, shape: tuple[int, ...]) -> None:
         raise InputError(f"{name}(x) must have shape {shape} for x of {shape[0]} rows, not {found}")
     if not np.all(np.isfinite(np.asarray(value))):
         raise InputError(f"{name}(x) is not finite everywhere in the domain")
+
+
+# --- the operator's metric A(x): given, not learned --------------------------------------------
+
+
+class Constant(Metric):
+    """One matrix A for all points, of any rank."""
+
+    matrix: Array
+
+    def apply(self, x: Array, v: GradientField) -> GradientField:
+        """Av, factored if v is."""
+        return v.transformed_by(self.matrix)
+
+    def log_scales(self, x: Array) -> Array:
+        """The logarithms of A's singular values; −∞ where it is singular."""
+        values = jnp.linalg.svd(self.matrix, compute_uv=False)
+        return jnp.broadcast_to(jnp.log(values), x.shape)
+
+
+class Field(Metric):
+    """A matrix A(x) for each point, by a function (n, d) → (n, d, d)."""
+
+    function: Callable[[Array], Array] = eqx.field(static=True)
+
+    def apply(self, x: Array, v: GradientField) -> GradientField:
+        """A(x)v(x)."""
+        return DenseField(jnp.einsum("nij,nj->ni", self.function(x), v.dense()))
+
+    def log_scales(self, x: Array) -> Array:
+        """The logarithms of A(x)'s singular values; −∞ where it is singular."""
+        return jnp.log(jnp.linalg.svd(self.function(x), compute_uv=False))
+
+
+def as_metric(given: Any, dimension: int) -> Metric:
+    """A metric from None (A = I), a number, a matrix, a function of x, or a `Metric`."""
+    if given is None:
+        return Off()
+    if isinstance(given, Metric):
+        return given
+    if callable(given):
+        function: Any = given
+        return Field(function)
+    matrix = np.asarray(given, float)
+    if matrix.ndim == 0:
+        matrix = matrix * np.eye(dimension)
+    if matrix.shape != (dimension, dimension) or not np.all(np.isfinite(matrix)):
+        raise InputError(
+            f"a metric in {dimension} dimensions must be a number, a {dimension} × {dimension} "
+            f"matrix or a function of x; this has shape {matrix.shape}"
+        )
+    return Constant(jnp.asarray(matrix))
+
+
+def transformed(metric: Metric, x: Array, gradients: Array) -> Array:
+    """A(x)∇f for many functions at once: (n, m, d) → (n, m, d)."""
+    if isinstance(metric, Off):
+        return gradients
+    return jax.vmap(lambda v: metric.apply(x, DenseField(v)).dense(), in_axes=1, out_axes=1)(
+        gradients
+    )
+
+
+def tensor(metric: Metric, x: Array) -> Array:
+    """M(x) = A(x)ᵀA(x), shape (n, d, d)."""
+    n, d = x.shape
+    columns = transformed(metric, x, jnp.broadcast_to(jnp.eye(d, dtype=x.dtype), (n, d, d)))
+    return jnp.einsum("nik,njk->nij", columns, columns)

@@ -15,8 +15,7 @@ from jax import Array
 from piefs.errors import InputError
 from piefs.operators import exact
 from piefs.operators.domains import Ball, Box, Ellipsoid, Gaussian, Radial, Sphere
-from piefs.operators.problems import EigenProblem, lebesgue
-from piefs.operators.reference import polynomial_spectrum
+from piefs.operators.problem import EigenProblem, lebesgue
 from piefs.operators.shapes import BumpBox
 
 
@@ -49,27 +48,29 @@ def _unit_box(dimension: int) -> Box:
     return Box([0.0] * dimension, [1.0] * dimension)
 
 
+BOXES = {
+    "dirichlet": (exact.sines, "zero on the boundary"),
+    "natural": (exact.cosines, "no flux through the boundary"),
+    "periodic": (exact.waves, "periodic"),
+}
+
+
 def _box(boundary: str, dimension: int, n_eigenpairs: int = 10, **settings: Any) -> Known:
-    make = {"dirichlet": exact.sines, "natural": exact.cosines, "periodic": exact.waves}[boundary]
-    what = {
-        "dirichlet": "zero on the boundary",
-        "natural": "no flux through the boundary",
-        "periodic": "periodic",
-    }[boundary]
-    spectrum = make(dimension)
-    where = "[0, 1]" + {1: "", 2: "²"}.get(dimension, f"^{dimension}")
+    spectrum_of, condition = BOXES[boundary]
+    spectrum = spectrum_of(dimension)
+    region = "[0, 1]" + {1: "", 2: "²"}.get(dimension, f"^{dimension}")
     problem = EigenProblem(
         _unit_box(dimension),
         boundary=boundary,
         exact=spectrum.values,
         modes=spectrum.modes,
-        description=f"−Δ on {where}, {what}",
+        description=f"−Δ on {region}, {condition}",
     )
     return Known(problem, n_eigenpairs, settings)
 
 
 def _bump_box(dimension: int, n_eigenpairs: int, **settings: Any) -> Known:
-    """The Dirichlet problem of a box for f = φ/d, whose points are where φ is."""
+    """The Dirichlet problem of a box for f = φ/d, with points that crowd where φ is large."""
     spectrum = exact.sines(dimension)
     domain = BumpBox([0.0] * dimension, [1.0] * dimension)
 
@@ -149,7 +150,7 @@ def _ornstein_uhlenbeck(dimension: int, n_eigenpairs: int, **settings: Any) -> K
 
 
 def _oscillator(dimension: int, n_eigenpairs: int, **settings: Any) -> Known:
-    """The envelope exp(−x²/3) is wider than the ground state's exp(−x²/2), still to be learned."""
+    """The envelope exp(−x²/3) is wider than the ground state exp(−x²/2), which is left to learn."""
     spectrum = exact.oscillator(dimension)
     problem = EigenProblem(
         Gaussian(dimension, 0.75**0.5),
@@ -189,12 +190,7 @@ def _hydrogen() -> Known:
     return Known(problem, 9, {"n_points": 100**2})
 
 
-# --- against a reference -----------------------------------------------------------------------
-
-
-def _with_reference(problem: EigenProblem, **settings: Any) -> Known:
-    spectrum = cache(lambda k: polynomial_spectrum(problem, k))
-    return Known(replace(problem, exact=spectrum), 6, settings)
+# --- without a closed form ---------------------------------------------------------------------
 
 
 def _double_well() -> Known:
@@ -203,20 +199,23 @@ def _double_well() -> Known:
         metric=0.5**0.5,
         potential=lambda x: (x[:, 0] ** 2 - 4) ** 2 / 4,
         boundary="dirichlet",
+        exact=exact.computed("double-well"),
         description="−½φ″ + ¼(x² − 4)²φ: pairs of states that tunnel between two wells",
     )
-    return _with_reference(problem)
+    return Known(problem, 6)
 
 
 def _fokker_planck() -> Known:
+    def density(x: Array) -> Array:
+        return jnp.exp(-2 * (x[:, 0] ** 2 - 1) ** 2 - 1.5 * x[:, 1] ** 2 - x[:, 0] * x[:, 1])
+
     problem = EigenProblem(
         Box([-2.2, -2.5], [2.2, 2.5]),
-        density=lambda x: jnp.exp(
-            -2 * (x[:, 0] ** 2 - 1) ** 2 - 1.5 * x[:, 1] ** 2 - x[:, 0] * x[:, 1]
-        ),
+        density=density,
+        exact=exact.computed("fokker-planck"),
         description="−Δ + ∇U·∇ with two wells in the plane: p = exp(−U)",
     )
-    return _with_reference(problem, n_points=4096)
+    return Known(problem, 6, {"n_points": 4096})
 
 
 def _variable_metric() -> Known:
@@ -228,9 +227,10 @@ def _variable_metric() -> Known:
     problem = EigenProblem(
         _unit_box(2),
         metric=metric,
+        exact=exact.computed("variable-metric"),
         description="−div(AᵀA∇) on [0, 1]² with A(x) varying, no flux through the boundary",
     )
-    return _with_reference(problem, n_points=4096)
+    return Known(problem, 6, {"n_points": 4096})
 
 
 PLANE = {"n_points": 2500}

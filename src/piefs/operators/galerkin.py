@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -14,15 +14,13 @@ from jax import Array
 
 from piefs.core.maps import ScalarMap
 from piefs.operators.domains import Points
-from piefs.operators.problems import EigenProblem
-from piefs.operators.trial import forms, n_units, units, with_gradients
+from piefs.operators.problem import EigenProblem
+from piefs.operators.trial import blocks, forms, n_units, units, with_gradients
 
-BLOCK_BYTES = 2**26
-"""Size of the largest array of a block of points."""
 EXACT_FLOOR = 1e-12
 """Directions of the basis below this share of the longest are noise of the arithmetic."""
 SAMPLED_FLOOR = 1e-7
-"""With random points, shorter directions are noise of the sample: they would fit its gaps."""
+"""With random points, shorter directions are noise of the sample."""
 
 
 class Matrices(NamedTuple):
@@ -32,23 +30,15 @@ class Matrices(NamedTuple):
     gram: np.ndarray
 
 
-def assemble(problem: EigenProblem, maps: ScalarMap, points: Points) -> Matrices:
-    """D and G over all units, summed over blocks of points."""
-    size = n_units(maps)
-    total = (jnp.zeros((size, size)), jnp.zeros((size, size)))
-    for x, weight in blocks(problem.measured(points), size * (1 + problem.dimension)):
-        total = _add(problem, maps, None, total, x, weight)
-    return Matrices(*map(np.asarray, total))
-
-
-def projected(
-    problem: EigenProblem, maps: ScalarMap, coefficients: np.ndarray, points: Points
+def assemble(
+    problem: EigenProblem, maps: ScalarMap, points: Points, mixing: np.ndarray | None = None
 ) -> Matrices:
-    """D and G over a few combinations of the units, (m, k): what other points say of them."""
-    size = coefficients.shape[1]
+    """D and G over all units, or over their combinations by `mixing` (m, k), block by block."""
+    size = n_units(maps) if mixing is None else mixing.shape[1]
     total = (jnp.zeros((size, size)), jnp.zeros((size, size)))
+    combined = None if mixing is None else jnp.asarray(mixing)
     for x, weight in blocks(problem.measured(points), n_units(maps) * (1 + problem.dimension)):
-        total = _add(problem, maps, jnp.asarray(coefficients), total, x, weight)
+        total = _add(problem, maps, combined, total, x, weight)
     return Matrices(*map(np.asarray, total))
 
 
@@ -56,34 +46,17 @@ def projected(
 def _add(
     problem: EigenProblem,
     maps: ScalarMap,
-    coefficients: Array | None,
+    mixing: Array | None,
     total: tuple,
     x: Array,
     weight: Array,
 ) -> tuple:
     def functions(x: Array) -> Array:
         basis = units(problem, maps, x)
-        return basis if coefficients is None else basis @ coefficients
+        return basis if mixing is None else basis @ mixing
 
     value, gradient = with_gradients(functions, x)
     return jax.tree.map(jnp.add, total, forms(problem, x, weight, value, gradient))
-
-
-def blocks(points: Points, width: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows and weights in blocks of one length, so that one compilation serves all.
-
-    `width` is how many numbers a row will need; rows of no weight fill the last block.
-    """
-    rows = max(64, BLOCK_BYTES // (8 * width))
-    n_blocks = -(-len(points.x) // rows)
-    rows = -(-len(points.x) // n_blocks)
-    for start in range(0, len(points.x), rows):
-        x, weight = points.x[start : start + rows], points.weight[start : start + rows]
-        missing = rows - len(x)
-        yield (
-            np.concatenate([x, np.repeat(x[:1], missing, axis=0)]),
-            np.concatenate([weight, np.zeros(missing)]),
-        )
 
 
 def average(parts: Sequence[Matrices]) -> Matrices:
@@ -136,7 +109,7 @@ def jackknife(
     """The error of the k Ritz values by leaving out one of R independent sets of points in turn.
 
     With μ_r the values without set r and μ̄ their mean: variance (R−1)/R Σ(μ_r − μ̄)², bias
-    (R−1)(μ̄ − μ). The bias counts too: a large basis makes itself at home on few points.
+    (R−1)(μ̄ − μ). The bias counts too: a large basis fits itself to few points.
     """
     n, whole = len(parts), average(parts)
     options = {"floor": floor, "without_constant": without_constant}

@@ -20,7 +20,7 @@ from piefs.core.losses import active_identity
 from piefs.core.maps import ScalarMap, n_maps, stack, unstack
 from piefs.core.ritz import whitening
 from piefs.operators.domains import Points
-from piefs.operators.problems import EigenProblem
+from piefs.operators.problem import EigenProblem
 from piefs.operators.trial import forms, outputs
 from piefs.training.config import Optimizer
 from piefs.training.step import begun, moved, rate_at

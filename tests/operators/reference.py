@@ -7,11 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from piefs.errors import InputError
-from piefs.operators.coefficients import tensor
-from piefs.operators.domains import Box
-from piefs.operators.finish import Matrices, solve
-from piefs.operators.problems import EigenProblem
-from piefs.operators.rules import tensor_rule
+from piefs.operators.domains import Box, tensor_rule
+from piefs.operators.galerkin import Matrices, solve
+from piefs.operators.problem import EigenProblem, tensor
 
 DEGREES = {1: 96, 2: 32}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from piefs.operators import clusters, principal_angles, relative_errors
-from piefs.operators.finish import Matrices, jackknife, solve
-from piefs.operators.spectra import projector_distance
+from piefs.operators.galerkin import Matrices, jackknife, solve
+from piefs.operators.solution import projector_distance
 
 
 def monomials(n, points=400):

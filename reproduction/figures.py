@@ -20,7 +20,7 @@ from piefs.data.documents import reading
 from reproduction.cells import ALL_DATASETS, EMBEDDING, MODES, PIEFS, PLANE, Cell
 from reproduction.entries import TITLES
 from reproduction.published import ACCURACY, GRAM_ERROR
-from reproduction.records import REMEDY, Key, Record, Records, summaries
+from reproduction.records import Key, Record, Records, remedy, summaries
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#7A4B94")
 COLORS: dict[str, str] = dict(zip(ALL_DATASETS, PALETTE, strict=True))
@@ -58,9 +58,10 @@ def draw_all(records: Records, folder: Path) -> dict[str, Path]:
 def _planes(records: Records) -> dict[str, dict[str, np.ndarray]]:
     found = {}
     for dataset in PLANE:
-        path = records.path(Cell(dataset, "piefs-off", "supervised", "paper", 0)) / "plane.npz"
+        cell = Cell(dataset, "piefs-off", "supervised", "paper", 0)
+        path = records.plane(cell)
         if path.exists():
-            with reading(path, REMEDY), path.open("rb") as stream:
+            with reading(path, remedy(cell)), path.open("rb") as stream:
                 found[dataset] = load_arrays(stream, path)
     return found
 

@@ -10,8 +10,8 @@ from scipy.stats import t as student_t
 
 from lab.experiments import pictures, stability
 from lab.experiments.metric_report import geometry_benchmark, geometry_summary, metrics_study
-from lab.experiments.records import RESULTS
-from lab.experiments.tables import Records, datasets_of, load_records, of, paired, spread, table
+from lab.experiments.records import RESULTS, load_records
+from lab.experiments.tables import Records, datasets_of, of, paired, spread, table
 from piefs.data import atomic
 from reproduction.records import Records as StrictRecords
 from reproduction.text import headline as strict_headline
@@ -359,7 +359,7 @@ def insets(records: Records) -> list[tuple[Path, str, str]]:
 
 def main() -> None:
     """Write the page, and the tables on others."""
-    records = load_records(RESULTS / "records")
+    records = load_records()
     stability.draw(records)
     pictures.draw(records)
     atomic.write_bytes(RESULTS / "README.md", page(records).encode())

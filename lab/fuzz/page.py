@@ -39,7 +39,9 @@ def tables() -> list[str]:
 
 
 def _result(name: str) -> dict[str, Any]:
-    return json.loads((ROOT / "fuzz" / "results" / f"{name}.json").read_text(encoding="utf-8"))
+    return json.loads(
+        (ROOT / "lab" / "fuzz" / "results" / f"{name}.json").read_text(encoding="utf-8")
+    )
 
 
 def _spoiled(found: dict[str, Any]) -> str:

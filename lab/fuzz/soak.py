@@ -22,7 +22,7 @@ RESULT = Path(__file__).parent / "results" / "soak.json"
 POLL_SECONDS = 0.02
 LONG = 600.0
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fuzz.victim"])
+PROCESSES.set_forkserver_preload(["lab.fuzz.victim"])
 
 
 @dataclass
@@ -119,7 +119,7 @@ def _compare(folder: Path, expected: bytes, counts: Counts) -> None:
 
 def main() -> int:
     """Kill runs, and write down how it went."""
-    parser = argparse.ArgumentParser(prog="fuzz.soak", description=__doc__)
+    parser = argparse.ArgumentParser(prog="lab.fuzz.soak", description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULT)

@@ -14,9 +14,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from piefs.data import atomic, load
+from piefs.data import load
 from piefs.data.array_files import load_arrays
-from piefs.data.documents import reading
+from piefs.data.files import reading, write_with
 from reproduction.cells import ALL_DATASETS, EMBEDDING, MODES, PIEFS, PLANE, Cell
 from reproduction.entries import TITLES
 from reproduction.published import ACCURACY, GRAM_ERROR
@@ -46,9 +46,9 @@ def draw_all(records: Records, folder: Path) -> dict[str, Path]:
             if figure is None:
                 continue
             drawn[name] = folder / f"{name}.png"
-            atomic.write_with(drawn[name], partial(figure.savefig, dpi=140))
+            write_with(drawn[name], partial(figure.savefig, dpi=140))
             without_date = partial(figure.savefig, metadata={"Date": None})
-            atomic.write_with(folder / f"{name}.svg", without_date)
+            write_with(folder / f"{name}.svg", without_date)
     return drawn
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from piefs.data import atomic
+from piefs.data.files import write_bytes
 from piefs.errors import InputError
 from reproduction.cells import Cell
 from reproduction.published import OFFICIAL
@@ -62,7 +62,7 @@ class Records:
     ) -> None:
         """Write the record of a cell; its metrics come last, and say that it is whole."""
         if plane is not None:
-            atomic.write_bytes(self.plane(cell), plane)
+            write_bytes(self.plane(cell), plane)
         self.study(cell.dataset).add(str(cell), metrics, history)
 
     def load(self, cell: Cell) -> Record:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from piefs.data.documents import reading
+from piefs.data.files import reading
 from piefs.errors import InputError
 from reproduction.cells import EMBEDDING, Cell, cells_of
 from reproduction.published import ACCURACY, GRAM_ERROR, OFFICIAL, reported_split

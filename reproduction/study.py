@@ -15,8 +15,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from piefs.data import atomic
-from piefs.data.documents import bounded_text, parse_json, reading
+from piefs.data.files import bounded_text, parse_json, reading, write_bytes, write_with
 from piefs.errors import StorageError
 
 Rows = list[dict[str, float]]
@@ -94,7 +93,7 @@ class Study:
             json.dumps({"name": name, "record": records[name]}, ensure_ascii=False)
             for name in sorted(records, key=_order)
         )
-        atomic.write_bytes(self.file, "".join(f"{line}\n" for line in lines).encode())
+        write_bytes(self.file, "".join(f"{line}\n" for line in lines).encode())
 
     def _write_histories(self, tables: Mapping[str, Any]) -> None:
         import pyarrow as pa
@@ -103,7 +102,7 @@ class Study:
         ordered = [tables[name] for name in sorted(tables, key=_order)]
         whole = pa.concat_tables(ordered, promote_options="default")
         exact = [name for name in whole.column_names if pa.types.is_floating(whole[name].type)]
-        atomic.write_with(
+        write_with(
             self.table,
             lambda path: parquet.write_table(
                 whole,

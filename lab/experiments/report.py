@@ -12,7 +12,7 @@ from lab.experiments import pictures, stability
 from lab.experiments.metric_report import geometry_benchmark, geometry_summary, metrics_study
 from lab.experiments.records import RESULTS, load_records
 from lab.experiments.tables import Records, datasets_of, of, paired, spread, table
-from piefs.data import atomic
+from piefs.data.files import write_bytes
 from reproduction.records import Records as StrictRecords
 from reproduction.text import headline as strict_headline
 
@@ -362,12 +362,12 @@ def main() -> None:
     records = load_records()
     stability.draw(records)
     pictures.draw(records)
-    atomic.write_bytes(RESULTS / "README.md", page(records).encode())
+    write_bytes(RESULTS / "README.md", page(records).encode())
     for path, name, made in insets(records):
         before, rest = path.read_text(encoding="utf-8").split(f"<!-- {name} -->\n")
         after = rest.split(f"<!-- /{name} -->")[1]
         text = f"{before}<!-- {name} -->\n{made}<!-- /{name} -->{after}"
-        atomic.write_bytes(path, text.encode())
+        write_bytes(path, text.encode())
     print(f"{RESULTS / 'README.md'} and the tables on other pages: {len(records)} records")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lab.fuzz.covered import COUNTS
 from lab.mutants.score import scores
-from piefs.data import atomic
+from piefs.data.files import write_bytes
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "trust.md"
@@ -100,7 +100,7 @@ def main() -> None:
     """Put the figures into the page."""
     parts = PAGE.read_text(encoding="utf-8").split(MARK)
     parts[1::2] = [f"\n{table}\n" for table in tables()]
-    atomic.write_bytes(PAGE, MARK.join(parts).encode())
+    write_bytes(PAGE, MARK.join(parts).encode())
 
 
 if __name__ == "__main__":

@@ -14,8 +14,8 @@ from multiprocessing.context import ForkServerProcess as Process
 from pathlib import Path
 
 from lab.fuzz.victim import whole_run
-from piefs.data import atomic
-from piefs.data.locks import LOCK
+from piefs.data.files import write_json
+from piefs.data.folders import LOCK
 from piefs.data.models import library_versions
 
 RESULT = Path(__file__).parent / "results" / "soak.json"
@@ -137,7 +137,7 @@ def main() -> int:
         "python": platform.python_version(),
         "versions": library_versions(),
     }
-    atomic.write_json(arguments.out, result)
+    write_json(arguments.out, result)
     print(result)
     return counts.failed_to_resume + counts.runs_finished - counts.identical
 

@@ -2,19 +2,17 @@
 
 from pathlib import Path
 
-import pytest
-
-from lab.experiments.report import insets, load_records, page
+from lab.experiments.records import load_records
+from lab.experiments.report import insets, page
 from reproduction.records import Records
 from reproduction.report import contents, readme
 
-pytestmark = pytest.mark.slow
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 
 
 def test_insets_are_what_the_records_say(monkeypatch):
     monkeypatch.chdir(ROOT)
-    records = load_records(ROOT / "results" / "beyond" / "records")
+    records = load_records()
     for path, name, made in insets(records):
         text = (ROOT / path).read_text(encoding="utf-8")
         assert f"<!-- {name} -->\n{made}<!-- /{name} -->" in text

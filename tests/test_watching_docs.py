@@ -1,6 +1,5 @@
 """The code of the pages on watching and choosing runs as written."""
 
-import re
 import shlex
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from commands import piefs
 from pages import ROOT, commands, run_python, train_briefly
 
-pytestmark = pytest.mark.usefixtures("undrawn")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 
 def test_the_page_on_watching(tmp_path, monkeypatch, capsys):
@@ -41,11 +40,3 @@ def test_the_commands_of_the_page_on_choosing(tmp_path, monkeypatch):
         done = piefs(*arguments, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs/tune/best.json").is_file()
-
-
-def test_the_page_on_watching_names_every_kind_of_warning():
-    page = (ROOT / "docs/watching.md").read_text()
-    source = (ROOT / "src/piefs/diagnosis.py").read_text()
-    kinds = re.findall(r'Finding\(\s*"([a-z-]+)"', source)
-    assert len(kinds) == 7
-    assert all(f"`{kind}`" in page for kind in kinds)

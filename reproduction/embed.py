@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data import atomic
 from piefs.data.data_files import FILES, data_folders
+from piefs.data.files import write_with
 from piefs.errors import InputError
 
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)  # of ImageNet, as the weights expect
@@ -98,4 +98,4 @@ def save_splits(path: Path, x: np.ndarray, y: np.ndarray, n_test: int) -> None:
     }
     arrays: dict[str, Any] = {f"x_{name}": x[chosen] for name, chosen in rows.items()}
     arrays |= {f"y_{name}": y[chosen] for name, chosen in rows.items()}
-    atomic.write_with(path, lambda temporary: np.savez_compressed(temporary, **arrays))
+    write_with(path, lambda temporary: np.savez_compressed(temporary, **arrays))

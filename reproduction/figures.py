@@ -14,13 +14,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from piefs.data import atomic, load
+from piefs.data import load
 from piefs.data.array_files import load_arrays
-from piefs.data.documents import reading
+from piefs.data.files import reading, write_with
 from reproduction.cells import ALL_DATASETS, EMBEDDING, MODES, PIEFS, PLANE, Cell
 from reproduction.entries import TITLES
 from reproduction.published import ACCURACY, GRAM_ERROR
-from reproduction.records import REMEDY, Key, Record, Records, summaries
+from reproduction.records import Key, Record, Records, remedy, summaries
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#7A4B94")
 COLORS: dict[str, str] = dict(zip(ALL_DATASETS, PALETTE, strict=True))
@@ -46,9 +46,9 @@ def draw_all(records: Records, folder: Path) -> dict[str, Path]:
             if figure is None:
                 continue
             drawn[name] = folder / f"{name}.png"
-            atomic.write_with(drawn[name], partial(figure.savefig, dpi=140))
+            write_with(drawn[name], partial(figure.savefig, dpi=140))
             without_date = partial(figure.savefig, metadata={"Date": None})
-            atomic.write_with(folder / f"{name}.svg", without_date)
+            write_with(folder / f"{name}.svg", without_date)
     return drawn
 
 
@@ -58,9 +58,10 @@ def draw_all(records: Records, folder: Path) -> dict[str, Path]:
 def _planes(records: Records) -> dict[str, dict[str, np.ndarray]]:
     found = {}
     for dataset in PLANE:
-        path = records.path(Cell(dataset, "piefs-off", "supervised", "paper", 0)) / "plane.npz"
+        cell = Cell(dataset, "piefs-off", "supervised", "paper", 0)
+        path = records.plane(cell)
         if path.exists():
-            with reading(path, REMEDY), path.open("rb") as stream:
+            with reading(path, remedy(cell)), path.open("rb") as stream:
                 found[dataset] = load_arrays(stream, path)
     return found
 

@@ -15,7 +15,7 @@ from typing import Any
 import joblib
 import matplotlib
 
-from piefs.data import atomic
+from piefs.data.files import write_bytes
 from piefs.training.compilation import keep_compiled
 from piefs.training.parallel import JobError, open_workers
 from reproduction.cells import Cell
@@ -92,4 +92,4 @@ def made(common: dict[str, Any], cell: Cell) -> Made:
 def _write_log(cell: Cell, error: Exception, results: Path) -> None:
     details = error.details if isinstance(error, JobError) else ""
     log = results / "running" / f"{str(cell).replace('/', '.')}.log"
-    atomic.write_bytes(log, f"{details}{error}\n".encode())
+    write_bytes(log, f"{details}{error}\n".encode())

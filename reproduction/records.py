@@ -1,22 +1,24 @@
-"""What the runs left on disk: one folder a cell, with metrics.json and, for ours, history.csv."""
+"""The records of the paper's grid, one study a data set, and what they come to over seeds."""
 
 from __future__ import annotations
 
-import csv
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from piefs.data import atomic
-from piefs.data.documents import bounded_text, read_json, reading
+from piefs.data.files import write_bytes
 from piefs.errors import InputError
 from reproduction.cells import Cell
 from reproduction.published import OFFICIAL
+from reproduction.study import Rows, Study
 
-REMEDY = "remove the record, and piefs reproduce makes it again"
+
+def remedy(cell: Cell) -> str:
+    """What to do about a damaged record."""
+    return f"remove the line of {cell}, and piefs reproduce makes it again"
 
 
 @dataclass(frozen=True)
@@ -24,17 +26,12 @@ class Record:
     """A finished cell."""
 
     cell: Cell
-    folder: Path
     metrics: dict[str, Any]
+    study: Study
 
-    def history(self) -> list[dict[str, float]]:
-        """The rows of history.csv; empty for a baseline."""
-        path = self.folder / "history.csv"
-        if not path.exists():
-            return []
-        with reading(path, REMEDY):
-            rows = csv.DictReader(bounded_text(path).splitlines())
-            return [{name: float(value) for name, value in row.items() if value} for row in rows]
+    def history(self) -> Rows:
+        """What was recorded while it was trained; empty for a baseline."""
+        return self.study.history(str(self.cell))
 
 
 class Records:
@@ -42,33 +39,46 @@ class Records:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        self._studies: dict[str, Study] = {}
 
-    def path(self, cell: Cell) -> Path:
-        """Where the record of a cell is, or will be."""
-        return self.folder / str(cell)
+    def study(self, dataset: str) -> Study:
+        """The records on a data set."""
+        return self._studies.setdefault(dataset, Study(self.folder / dataset))
 
     def has(self, cell: Cell) -> bool:
         """Whether the cell is done."""
-        return (self.path(cell) / "metrics.json").exists()
+        return str(cell) in self.study(cell.dataset)
 
-    def write(self, cell: Cell, metrics: dict[str, Any], files: dict[str, bytes]) -> None:
+    def plane(self, cell: Cell) -> Path:
+        """The maps of a cell over the plane, for the runs that the paper draws them of."""
+        return self.folder / "planes" / f"{str(cell).replace('/', '.')}.npz"
+
+    def write(
+        self,
+        cell: Cell,
+        metrics: Mapping[str, Any],
+        history: Sequence[Mapping[str, float]] = (),
+        plane: bytes | None = None,
+    ) -> None:
         """Write the record of a cell; its metrics come last, and say that it is whole."""
-        for name, content in files.items():
-            atomic.write_bytes(self.path(cell) / name, content)
-        atomic.write_json(self.path(cell) / "metrics.json", metrics)
+        if plane is not None:
+            write_bytes(self.plane(cell), plane)
+        self.study(cell.dataset).add(str(cell), metrics, history)
 
     def load(self, cell: Cell) -> Record:
         """The record of a finished cell."""
-        path = self.path(cell)
-        return Record(cell, path, read_json(path / "metrics.json", REMEDY))
+        study = self.study(cell.dataset)
+        return Record(cell, study[str(cell)], study)
 
     def of(self, cells: Iterable[Cell]) -> list[Record]:
         """The records of those cells that are done."""
         return [self.load(cell) for cell in cells if self.has(cell)]
 
     def __iter__(self) -> Iterator[Record]:
-        for path in sorted(self.folder.glob("*/*/*/*/*/metrics.json")):
-            yield self.load(Cell.parse(str(path.parent.relative_to(self.folder))))
+        for path in sorted(self.folder.glob("[!.]*.jsonl")):
+            study = self.study(path.stem)
+            for name in study:
+                yield Record(Cell.parse(name), study[name], study)
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,6 @@ def summaries(
         value = _on_split(found, split, cell) if isinstance(found, dict) else found
         if value is not None:
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InputError(f"{record.folder}: {metric} is no number; {REMEDY}")
+                raise InputError(f"{record.study.file}: {metric} is no number; {remedy(cell)}")
             values[cell.dataset, cell.method, cell.mode, cell.variant].append(scale * value)
     return {key: Summary.of(found) for key, found in values.items()}

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-from piefs.data import atomic
-from piefs.data.documents import reading
+from piefs.data.files import reading, write_bytes
 from piefs.data.models import library_versions
 from piefs.report.html import document, figure, heading, marked, png, table
 from reproduction.components import COMPONENTS, HEAD
@@ -77,9 +76,9 @@ def write_report(results: str | Path) -> tuple[Path, list[str]]:
     page = results / "report.html"
     with reading(records.folder, "remove what is no record of piefs reproduce"):
         said, figures = contents(records), draw_all(records, results / "figures")
-        atomic.write_bytes(page, _page(said, figures).encode())
-        atomic.write_bytes(results / "README.md", readme(said).encode())
-        atomic.write_bytes(results / "summary.csv", summary_csv(records).encode())
+        write_bytes(page, _page(said, figures).encode())
+        write_bytes(results / "README.md", readme(said).encode())
+        write_bytes(results / "summary.csv", summary_csv(records).encode())
     return page, said.short
 
 

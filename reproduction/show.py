@@ -10,11 +10,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from piefs.data.documents import reading
+from piefs.data.files import reading
 from piefs.errors import InputError
 from reproduction.cells import EMBEDDING, Cell, cells_of
 from reproduction.published import ACCURACY, GRAM_ERROR, OFFICIAL, reported_split
-from reproduction.records import REMEDY, Key, Record, Records
+from reproduction.records import Key, Record, Records, remedy
 from reproduction.text import number_of
 from reproduction.variants import FRESH_SPLIT
 
@@ -34,7 +34,7 @@ def show_cell(name: str, out: Path, *, quick: bool = False, as_json: bool = Fals
         print(json.dumps(record.metrics, indent=2, ensure_ascii=False))
         return
     console = Console(highlight=False)
-    with reading(record.folder / "metrics.json", REMEDY):
+    with reading(record.study.file, remedy(cell)):
         tell_cell(record, console)
     console.print("\nAll that is on record:  add --json")
     console.print(f"Make it again:  {command} --out DIR", soft_wrap=True)

@@ -7,6 +7,7 @@ both for one cell, `grid` for many.
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import shutil
@@ -29,6 +30,7 @@ from piefs.report.scores import scores_by_split
 from reproduction.baselines import make_baseline
 from reproduction.cells import ITEMS, Cell
 from reproduction.records import Records
+from reproduction.study import Rows
 from reproduction.variants import QUICK
 
 GRID_POINTS = 120
@@ -37,10 +39,11 @@ QUICK_ROWS, QUICK_TREES = 1000, 5
 
 @dataclass(frozen=True)
 class Made:
-    """What a record is written from: the metrics, and other files by their names."""
+    """What a record is written from; a baseline has metrics alone."""
 
     metrics: dict[str, Any]
-    files: dict[str, bytes] = field(default_factory=dict)
+    history: Rows = field(default_factory=list)
+    plane: bytes | None = None
 
 
 def work(
@@ -72,7 +75,7 @@ def _data(name: str, data_dir: str | Path | None, split_seed: int) -> Dataset:
 
 def keep(cell: Cell, made: Made, results: Path) -> None:
     """Write the record of a cell, then forget its run."""
-    Records(results / "records").write(cell, made.metrics, made.files)
+    Records(results / "records").write(cell, made.metrics, made.history, made.plane)
     shutil.rmtree(results / "running" / str(cell), ignore_errors=True)
 
 
@@ -95,10 +98,14 @@ def _train(cell: Cell, data: Dataset, folder: RunFolder, quick: bool) -> Made:
     if cell.mode == "unsupervised":
         metrics["accuracy_standardized_probe"] = _standardized_probe(model, data)
     metrics["gram_matrix"] = {"validation": (phi.T @ phi / len(phi)).round(5).tolist()}
-    files = {"history.csv": folder.history.read_bytes()}
-    if cell in ITEMS["figure-geometry"](1):
-        files["plane.npz"] = _plane(model, data)
-    return Made(metrics, files)
+    is_drawn = cell in ITEMS["figure-geometry"](1)
+    return Made(metrics, read_history(folder.history), _plane(model, data) if is_drawn else None)
+
+
+def read_history(path: Path) -> Rows:
+    """The rows of a run's history, without the values that a row lacks."""
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(file)]
 
 
 def _standardized_probe(model: Any, data: Dataset) -> dict[str, float]:

@@ -42,7 +42,7 @@ def main() -> None:
             busy = f"{machine['busy_before']:.0%}"
             print(f"The machine is not idle ({busy} of its cores' time is taken): figures suffer.")
         print(f"{name} …", flush=True)
-        found = importlib.import_module(f"benchmarks.{name}").run()
+        found = importlib.import_module(f"lab.benchmarks.{name}").run()
         document = {"benchmark": name, "machine": machine, **found}
         document["seconds"] = round(time.perf_counter() - start)
         RESULTS.mkdir(exist_ok=True)

@@ -104,7 +104,9 @@ def multiply_rates(shapes: dict[str, tuple[int, int, int]]) -> dict[str, dict[st
     """GFLOP/s on all cores and on one, for each named shape."""
     all_cores = {name: round(multiply_rate(shape), 1) for name, shape in shapes.items()}
     one_core = {
-        name: float(on_one_core(f"from benchmarks.machine import *; print(multiply_rate({shape}))"))
+        name: float(
+            on_one_core(f"from lab.benchmarks.machine import *; print(multiply_rate({shape}))")
+        )
         for name, shape in shapes.items()
     }
     return {"all_cores": all_cores, "one_core": {n: round(r, 1) for n, r in one_core.items()}}

@@ -7,7 +7,6 @@ import json
 import time
 from collections.abc import Iterator
 from functools import lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
 from lab.experiments.data import OTHER_CLASSES, OTHER_NUMBERS, SETS, Task
@@ -26,9 +25,8 @@ from lab.experiments.methods import (
     tuned_logistic_regression,
 )
 from lab.experiments.metrics import metric_runs
-from lab.experiments.records import record_path
+from lab.experiments.records import record_name, study_of
 from lab.experiments.stability import watched
-from piefs.data import atomic
 from piefs.data.models import library_versions
 from piefs.training.compilation import keep_compiled
 
@@ -47,9 +45,9 @@ class Run(NamedTuple):
     with_history: bool = False
 
     @property
-    def path(self) -> Path:
-        """Where its record is."""
-        return record_path(self.study, self.dataset, self.name, self.seed)
+    def record_name(self) -> str:
+        """The name of its record in its study."""
+        return record_name(self.dataset, self.name, self.seed)
 
 
 def _main() -> Iterator[Run]:
@@ -173,8 +171,7 @@ def execute(run: Run) -> dict:
     }
     if run.with_history:
         record["history"] = model.history_
-    run.path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_json(run.path, record)
+    study_of(run.study).add(run.record_name, record)
     return record
 
 
@@ -197,7 +194,8 @@ def main() -> None:
         and run.name in (options.method or [run.name])
         and run.seed < options.seeds
     ]
-    missing = [run for run in runs if not run.path.is_file()]
+    studies = {name: study_of(name) for name in STUDIES}
+    missing = [run for run in runs if run.record_name not in studies[run.study]]
     print(f"{len(runs) - len(missing)} of {len(runs)} runs are done", flush=True)
     for i, run in enumerate(missing, 1):
         record = execute(run)
@@ -206,8 +204,9 @@ def main() -> None:
             for name in ("accuracy", "r2", "gram_error_test", "seconds")
             if name in record
         }
-        where = f"{run.study}/{run.dataset}/{run.name}/{run.seed}"
-        print(f"[{i}/{len(missing)}] {where}: {json.dumps(shown)}", flush=True)
+        print(
+            f"[{i}/{len(missing)}] {run.study}/{run.record_name}: {json.dumps(shown)}", flush=True
+        )
 
 
 if __name__ == "__main__":

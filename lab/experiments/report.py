@@ -10,9 +10,9 @@ from scipy.stats import t as student_t
 
 from lab.experiments import pictures, stability
 from lab.experiments.metric_report import geometry_benchmark, geometry_summary, metrics_study
-from lab.experiments.records import RESULTS
-from lab.experiments.tables import Records, datasets_of, load_records, of, paired, spread, table
-from piefs.data import atomic
+from lab.experiments.records import RESULTS, load_records
+from lab.experiments.tables import Records, datasets_of, of, paired, spread, table
+from piefs.data.files import write_bytes
 from reproduction.records import Records as StrictRecords
 from reproduction.text import headline as strict_headline
 
@@ -359,15 +359,15 @@ def insets(records: Records) -> list[tuple[Path, str, str]]:
 
 def main() -> None:
     """Write the page, and the tables on others."""
-    records = load_records(RESULTS / "records")
+    records = load_records()
     stability.draw(records)
     pictures.draw(records)
-    atomic.write_bytes(RESULTS / "README.md", page(records).encode())
+    write_bytes(RESULTS / "README.md", page(records).encode())
     for path, name, made in insets(records):
         before, rest = path.read_text(encoding="utf-8").split(f"<!-- {name} -->\n")
         after = rest.split(f"<!-- /{name} -->")[1]
         text = f"{before}<!-- {name} -->\n{made}<!-- /{name} -->{after}"
-        atomic.write_bytes(path, text.encode())
+        write_bytes(path, text.encode())
     print(f"{RESULTS / 'README.md'} and the tables on other pages: {len(records)} records")
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +10,10 @@ import numpy as np
 from lab.experiments.data import Task
 from lab.experiments.tables import Records, of, spread, table
 from piefs import PIEFSClassifier
+from reproduction.cells import Cell
+from reproduction.records import Records as StrictRecords
 
-STRICT = Path("results/records/mnist/piefs-off/supervised/paper")
+STRICT = [Cell("mnist", "piefs-off", "supervised", "paper", seed) for seed in range(5)]
 FIGURE = Path("results/beyond/figures/stability.png")
 LEADING = (2, 4, 8, 16)
 STRICT_BATCH, OUR_BATCH, STEPS_A_MAP = 2048, 256, 3750
@@ -47,12 +47,8 @@ def watched(task: Task, seed: int) -> Any:
 
 def strict_runs() -> list[tuple[dict, list[dict[str, float]]]]:
     """Metrics and history of the strict runs that there are, by seed."""
-    found = []
-    for path in sorted(STRICT.glob("*/metrics.json")):
-        with (path.parent / "history.csv").open() as file:
-            rows = [{k: float(v or "nan") for k, v in row.items()} for row in csv.DictReader(file)]
-        found.append((json.loads(path.read_text()), rows))
-    return found
+    found = StrictRecords("results/records").of(STRICT)
+    return [(record.metrics, record.history()) for record in found]
 
 
 def section(records: Records) -> str:

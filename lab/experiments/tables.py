@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 Records = list[dict[str, Any]]
-
-
-def load_records(folder: Path) -> Records:
-    """All records, in the order of their paths."""
-    return [json.loads(path.read_text()) for path in sorted(folder.rglob("*.json"))]
 
 
 def of(records: Records, study: str, dataset: str | None = None) -> dict[str, Records]:

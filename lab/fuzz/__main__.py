@@ -16,7 +16,7 @@ from typing import Any
 from lab.fuzz.seeds import make_seeds
 from lab.fuzz.targets import TARGETS
 from lab.fuzz.worker import MOST_BYTES, SECONDS
-from piefs.data import atomic
+from piefs.data.files import write_json
 from piefs.data.models import library_versions
 
 RESULT = Path(__file__).parent / "results" / "fuzz.json"
@@ -98,7 +98,7 @@ def main() -> int:
             print(name, {key: value for key, value in result.items() if key != "examples"})
             for example in result["examples"]:
                 print(example["index"], example["said"])
-            atomic.write_json(arguments.out, found)
+            write_json(arguments.out, found)
     return sum(r["crashed"] + r["died"] + r["hung"] for r in found["readers"].values())
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from piefs.data import atomic
+from piefs.data.files import write_bytes
 
 RESULT = Path(__file__).parent / "results" / "coverage.json"
 
@@ -46,7 +46,7 @@ def main() -> None:
     report = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     about = {"date": str(date.today()), "coverage": version("coverage")}
     document = {**about, "parts": summary(report["files"])}
-    atomic.write_bytes(RESULT, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
+    write_bytes(RESULT, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
 
 
 if __name__ == "__main__":

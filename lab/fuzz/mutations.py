@@ -219,6 +219,7 @@ def mutate(name: str, content: bytes, rng: random.Random) -> bytes:
         return mutate_zarr(content, rng)
     known = {
         "json": mutate_json,
+        "jsonl": mutate_json,
         "csv": mutate_text,
         "npy": mutate_npy,
         "npz": mutate_npz,

@@ -21,6 +21,9 @@ from piefs.app.tuning import tune
 from piefs.data.table_files import write_table
 from piefs.data.tabular import load_own
 from piefs.errors import TrainingWarning
+from reproduction.cells import Cell
+from reproduction.records import Records
+from reproduction.work import read_history
 
 SMALL = {
     "n_components": 2,
@@ -34,7 +37,7 @@ SMALL = {
 }
 FIXED = {name: value for name, value in SMALL.items() if name != "random_state"}
 NUMBERS = ("height", "width", "count")
-CELL = "two-moons/piefs-off/supervised/paper/0"
+CELL = Cell("two-moons", "piefs-off", "supervised", "paper", 0)
 
 
 def make_seeds(folder: Path) -> None:
@@ -111,16 +114,15 @@ def _run(folder: Path) -> None:
     shutil.copytree(folder / "run" / "model", folder / "model")
     shutil.rmtree(folder / "run" / "figures")
     (folder / "run" / "report.html").unlink()
-    record = folder / "records" / "records" / CELL
-    record.mkdir(parents=True)
-    shutil.copy(folder / "run" / "history.csv", record)
     metrics = json.loads((folder / "run" / "metrics.json").read_text())
     metrics |= {"gram_matrix": {"validation": [[1.0, 0.0], [0.0, 1.0]]}}
-    (record / "metrics.json").write_text(json.dumps(metrics))
+    records = Records(folder / "records" / "records")
+    records.write(CELL, metrics, read_history(folder / "run" / "history.csv"))
     grid = np.linspace(-1, 1, 5)
     names = ("phi1", "phi2", "phi3", "margin")
     plane = {name: np.outer(grid, grid).astype(np.float32) for name in names}
-    np.savez_compressed(record / "plane.npz", x1=grid, x2=grid, **plane)
+    records.plane(CELL).parent.mkdir()
+    np.savez_compressed(records.plane(CELL), x1=grid, x2=grid, **plane)
 
 
 def _checkpoint(folder: Path) -> None:

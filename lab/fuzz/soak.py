@@ -14,15 +14,15 @@ from multiprocessing.context import ForkServerProcess as Process
 from pathlib import Path
 
 from lab.fuzz.victim import whole_run
-from piefs.data import atomic
-from piefs.data.locks import LOCK
+from piefs.data.files import write_json
+from piefs.data.folders import LOCK
 from piefs.data.models import library_versions
 
 RESULT = Path(__file__).parent / "results" / "soak.json"
 POLL_SECONDS = 0.02
 LONG = 600.0
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["fuzz.victim"])
+PROCESSES.set_forkserver_preload(["lab.fuzz.victim"])
 
 
 @dataclass
@@ -119,7 +119,7 @@ def _compare(folder: Path, expected: bytes, counts: Counts) -> None:
 
 def main() -> int:
     """Kill runs, and write down how it went."""
-    parser = argparse.ArgumentParser(prog="fuzz.soak", description=__doc__)
+    parser = argparse.ArgumentParser(prog="lab.fuzz.soak", description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=RESULT)
@@ -137,7 +137,7 @@ def main() -> int:
         "python": platform.python_version(),
         "versions": library_versions(),
     }
-    atomic.write_json(arguments.out, result)
+    write_json(arguments.out, result)
     print(result)
     return counts.failed_to_resume + counts.runs_finished - counts.identical
 

@@ -24,8 +24,8 @@ from piefs.app.fit import read_config
 from piefs.app.inspect import tell_model
 from piefs.app.model import open_model
 from piefs.app.tuning.search import Search, _problem
-from piefs.data.documents import reading
 from piefs.data.encoder import TableEncoder
+from piefs.data.files import reading
 from piefs.data.large_files import is_to_be_streamed, open_large
 from piefs.data.large_tables import load_large
 from piefs.data.rows import blocks_of

@@ -1,6 +1,5 @@
 """The experiments past the paper: data, statistics, and the page that is made of records."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +24,7 @@ from lab.experiments.tables import gaps, paired
 from piefs.training import diagnosis
 from piefs.training.config import TrainConfig
 from piefs.training.diagnosis import Evidence, findings
+from reproduction.study import Study
 
 ROOT = Path(__file__).parents[2]
 
@@ -43,8 +43,8 @@ def test_splits_are_apart_and_change_with_their_number(name):
 
 def test_every_run_has_a_record_of_its_own():
     for study, runs in STUDIES.items():
-        paths = [run.path for run in runs()]
-        assert len(paths) == len(set(paths)), study
+        names = [run.record_name for run in runs()]
+        assert len(names) == len(set(names)), study
 
 
 def test_bayes_rule_is_right_where_the_noise_is_small_and_a_coin_in_the_middle():
@@ -109,15 +109,14 @@ def test_tables_show_means_spreads_and_the_best():
 def test_a_run_leaves_a_record_and_is_not_run_twice(tmp_path):
     call = [sys.executable, "-m", "lab.experiments", "others", "--dataset", "iris", "--seeds", "1"]
     call += ["--method", "random-forest"]
-    environment = {"PYTHONPATH": str(ROOT), "PATH": "", "HOME": str(tmp_path)}
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "PATH": "", "HOME": str(tmp_path)}
     said = [
         subprocess.run(
             call, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
         ).stdout
         for _ in range(2)
     ]
-    path = tmp_path / "results/beyond/records/others/iris/random-forest/0.json"
-    found = json.loads(path.read_text())
+    found = Study(tmp_path / "results/beyond/records/others")["iris/random-forest/0"]
     assert found["n_test"] == 45
     assert found["accuracy"] > 0.8
     assert "0 of 1 runs are done" in said[0]
@@ -131,7 +130,7 @@ def test_a_record_is_measured_once(tmp_path, monkeypatch):
     assert first["loss"] == 0.5
     assert first["versions"]
     assert recorded("signs", "x", "some, run", 0, lambda: next(values)) == first
-    assert (tmp_path / "results/beyond/records/signs/x/some-run/0.json").is_file()
+    assert list(Study(tmp_path / "results/beyond/records/signs")) == ["x/some-run/0"]
 
 
 def test_the_statistics_of_signs_are_what_findings_are_made_of():

@@ -2,7 +2,6 @@ import io
 import json
 import shlex
 import shutil
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -31,7 +30,7 @@ def folder(tmp_path_factory):
 
 def test_records_and_report_are_left(folder):
     results = folder / "results" / "quick"
-    assert (results / "records" / CELL / "metrics.json").is_file()
+    assert Records(results / "records").has(Cell.parse(CELL))
     assert (results / "figures" / "maps.png").stat().st_size > 10_000
     for name in ("report.html", "README.md", "summary.csv"):
         assert (results / name).is_file()
@@ -40,23 +39,23 @@ def test_records_and_report_are_left(folder):
 def test_a_second_call_makes_what_is_missing_and_makes_it_the_same(folder):
     again = folder / "again"
     shutil.copytree(folder / "results", again / "results")
-    record = again / "results" / "quick" / "records" / CELL / "metrics.json"
-    before = record.stat().st_mtime_ns
-    missing = Path(str(record).replace("two-moons", "circles"))
-    first = json.loads(missing.read_text())
-    shutil.rmtree(missing.parent)
+    records = Records(again / "results" / "quick" / "records")
+    kept, missing = (records.study(dataset).file for dataset in ("two-moons", "circles"))
+    before = kept.stat().st_mtime_ns
     by_name = CELL.replace("two-moons", "circles")
+    first = records.load(Cell.parse(by_name)).metrics
+    missing.unlink()
     done = piefs("reproduce", CELL, by_name, "--quick", cwd=again)
     assert "2 cells, 1 of them done" in done.stdout
-    assert record.stat().st_mtime_ns == before
-    second = json.loads(missing.read_text())
+    assert kept.stat().st_mtime_ns == before
+    second = records.load(Cell.parse(by_name)).metrics
     assert second["accuracy"] == first["accuracy"]
     assert second["energies"] == first["energies"]
 
 
 def test_a_cell_can_be_shown(folder):
     done = piefs("reproduce", "--quick", "--show", CELL, cwd=folder)
-    metrics = json.loads((folder / "results/quick/records" / CELL / "metrics.json").read_text())
+    metrics = Records(folder / "results/quick/records").load(Cell.parse(CELL)).metrics
     lines = [" ".join(line.replace("│", " ").split()) for line in done.stdout.splitlines()]
     accuracies = (metrics["accuracy"][split] for split in ("train", "validation", "test"))
     assert "accuracy " + " ".join(f"{value:.4f}" for value in accuracies) in lines
@@ -68,14 +67,14 @@ def test_a_cell_can_be_shown(folder):
 
 def test_all_that_is_on_record_of_a_cell_is_shown_as_json(folder):
     done = piefs("reproduce", "--show", CELL, "--json", "--out", "results/quick", cwd=folder)
-    record = folder / "results" / "quick" / "records" / CELL / "metrics.json"
-    assert json.loads(done.stdout) == json.loads(record.read_text())
+    record = Records(folder / "results/quick/records").load(Cell.parse(CELL))
+    assert json.loads(done.stdout) == record.metrics
 
 
 def test_a_run_on_other_rows_or_data_is_shown_beside_what_compares(tmp_path):
     def said(name):
         metrics = {"accuracy": {"test": 0.9}, "config": {}, "versions": {}, "seconds": 1.0}
-        Records(tmp_path / "results/records").write(Cell.parse(name), metrics, {})
+        Records(tmp_path / "results/records").write(Cell.parse(name), metrics)
         return " ".join(piefs("reproduce", "--show", name, cwd=tmp_path).stdout.split())
 
     fresh = said("htru2/piefs-off/supervised/fresh-split/2")
@@ -137,7 +136,8 @@ def test_without_data_there_is_a_report_of_what_has_been_made(begun, folder):
 def test_commands_of_the_page_ask_for_runs_that_there_are(command, tmp_path):
     """They take days, so the report is all that is made; the record shown is a real one."""
     record = "mnist/piefs-off/supervised/paper/0"
-    shutil.copytree(ROOT / "results/records" / record, tmp_path / "results/records" / record)
+    committed = Records(ROOT / "results/records").load(Cell.parse(record))
+    Records(tmp_path / "results/records").write(committed.cell, committed.metrics)
     _, *arguments = shlex.split(command)
     done = piefs(*arguments, *([] if "--show" in command else ["--report-only"]), cwd=tmp_path)
     assert done.returncode == 0, done.stderr

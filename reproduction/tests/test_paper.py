@@ -150,7 +150,7 @@ def test_a_record_holds_settings_versions_scores_and_history(results):
     assert record.metrics["cell"] == str(MOONS)
     assert np.shape(record.metrics["gram_matrix"]["validation"]) == (3, 3)
     assert record.history()[-1]["map"] == 3
-    with np.load(record.folder / "plane.npz") as plane:
+    with np.load(Records(results / "records").plane(MOONS)) as plane:
         assert plane["phi1"].shape == plane["margin"].shape == (120, 120)
 
 
@@ -166,10 +166,9 @@ def test_without_labels_z_scored_coordinates_are_probed_too(results):
 
 
 def test_no_model_and_no_unfinished_run_is_left_behind(results):
-    files = {path.name for path in results.rglob("*") if path.is_file()}
-    assert files <= {"metrics.json", "history.csv", "plane.npz"} | {
-        name for name in files if name.endswith((".png", ".svg", ".html", ".csv", ".md"))
-    }
+    assert not any((results / "running").rglob("*.safetensors"))
+    records = {path.name for path in (results / "records").iterdir()}
+    assert {"two-moons.jsonl", "two-moons.parquet", "planes"} <= records
 
 
 def test_a_method_without_probabilities_has_its_accuracy(tmp_path):
@@ -190,12 +189,12 @@ def test_a_data_set_is_read_once_for_cell_after_cell(tmp_path, monkeypatch):
 
 
 def test_a_second_grid_does_only_what_is_missing(results):
-    before = (results / "records" / str(MOONS) / "metrics.json").stat().st_mtime_ns
+    before = Records(results / "records").load(MOONS).metrics
     lda = Cell("two-moons", "lda", "supervised", "paper", 0)
     other = Cell("circles", "lda", "supervised", "paper", 0)
     progress = run_grid([MOONS, FOREST, lda, other], results, jobs=2, quick=True)
     assert set(progress.done) == {lda, other}
-    assert (results / "records" / str(MOONS) / "metrics.json").stat().st_mtime_ns == before
+    assert Records(results / "records").load(MOONS).metrics == before
 
 
 def test_a_cell_that_fails_is_told_and_does_not_stop_the_others(tmp_path):
@@ -260,7 +259,7 @@ def test_the_draw_of_the_held_out_rows_counts():
 def test_the_markdown_page_says_how_far_apart_numbers_are(tmp_path):
     for dataset in ("htru2", "cifar10-embedding"):
         cell = Cell(dataset, "piefs-off", "supervised", "paper", 0)
-        Records(tmp_path).write(cell, {"accuracy": {"test": 0.97}}, {})
+        Records(tmp_path).write(cell, {"accuracy": {"test": 0.97}})
     (main,) = [markdown(t) for t in tables(Records(tmp_path)) if t.name == "main-test"]
     assert "| 97.00 [1] (97.90 ± 0.15; -2.0 s.e.) |" in main
     assert "| 97.00 [1] (85.50 ± 0.53) |" in main  # of other data
@@ -270,7 +269,7 @@ def test_hollow_points_of_the_scatter_are_the_papers(tmp_path):
     for dataset in ("mnist", "cifar10-embedding"):
         cell = Cell(dataset, "piefs-off", "supervised", "paper", 0)
         metrics = {"accuracy": {"test": 0.9}, "gram_error_batch": 0.5}
-        Records(tmp_path).write(cell, metrics, {})
+        Records(tmp_path).write(cell, metrics)
     points = figures.scatter(Records(tmp_path)).axes[0].collections
     hollow = [p.get_offsets().tolist() for p in points if not len(p.get_facecolors())]
     filled = [p.get_offsets().tolist() for p in points if len(p.get_facecolors())]
@@ -335,7 +334,7 @@ def test_a_smaller_weight_of_the_energy_leaves_the_other_weights_as_they_are(mod
 def test_accuracies_by_the_weight_of_the_energy_stand_beside_the_papers_one_number(tmp_path):
     cell = Cell("circles", "piefs-off", "unsupervised", "smoothness-0.02", 0)
     metrics = {"accuracy": {"test": 1.0}, "gram_error_batch": 0.9}
-    Records(tmp_path).write(cell, metrics, {})
+    Records(tmp_path).write(cell, metrics)
     (table,) = [t for t in tables(Records(tmp_path)) if t.name == "smoothness"]
     row = dict(table.rows)["Circles, off, unsupervised"]
     entries = dict(zip(table.columns, row, strict=True))
@@ -350,7 +349,7 @@ def test_the_readout_and_the_sequence_are_taken_away_like_the_other_components(t
     for name, right in [("unsupervised/paper", 0.6), ("supervised/at-once", 0.9)]:
         cell = Cell.parse(f"{off}/{name}/0")
         assert cell in cells_of(["table-components"])
-        Records(tmp_path).write(cell, {"accuracy": {"test": right}}, {})
+        Records(tmp_path).write(cell, {"accuracy": {"test": right}})
     (table,) = [t for t in tables(Records(tmp_path)) if t.name == "components"]
     entries = dict(zip(table.columns, dict(table.rows)["Circles"], strict=True))
     taken = {"at-once", "no-orthogonality", "no-readout", "no-smoothness", "no-gate"}
@@ -371,7 +370,7 @@ def test_neuralef_has_as_many_maps_as_its_variant_says(variant, n_maps):
 def test_mnists_official_images_are_both_halves_and_the_same_for_all(tmp_path):
     records = Records(tmp_path)
     forest = Cell("mnist", "random-forest", "supervised", "paper", 0)
-    records.write(forest, {"accuracy": {"train": 1.0, "validation": 0.96, "test": 0.98}}, {})
+    records.write(forest, {"accuracy": {"train": 1.0, "validation": 0.96, "test": 0.98}})
     (main, *_) = tables(records)
     rows = dict(main.rows)
     column = main.columns.index("random-forest")

@@ -20,16 +20,12 @@ def records(tmp_path):
 
 
 def put(records: Records, name: str, accuracy: float | dict = 0.9, **metrics: Any) -> None:
-    """A record of one run, of one accuracy or one a split; `history` becomes its file."""
-    history = metrics.pop("history", None)
-    files = {}
-    if history is not None:
-        lines = [",".join(history[0]), *(",".join(map(str, row.values())) for row in history)]
-        files["history.csv"] = "\n".join(lines).encode()
+    """A record of one run, of one accuracy or one a split."""
+    history = metrics.pop("history", [])
     splits = accuracy
     if not isinstance(accuracy, dict):
         splits = dict.fromkeys(("train", "validation", "test"), accuracy)
-    records.write(Cell.parse(name), {"accuracy": splits, **metrics}, files)
+    records.write(Cell.parse(name), {"accuracy": splits, **metrics}, history)
 
 
 def put_metrics(records: Records, dataset: str, mode: str, *accuracies: float, **more: Any) -> None:

@@ -75,7 +75,7 @@ def test_fresh_splits_stand_beside_the_papers_number_on_the_rows_that_it_reports
     for method in ("random-forest", "piefs-off"):
         cell = Cell("htru2", method, "supervised", FRESH_SPLIT, 0)
         metrics = {"accuracy": {"validation": 0.98, "test": 0.97}}
-        Records(tmp_path).write(cell, metrics, {})
+        Records(tmp_path).write(cell, metrics)
     (table,) = [t for t in tables(Records(tmp_path)) if t.name == "splits"]
     rows = {label: dict(zip(table.columns, row, strict=True)) for label, row in table.rows}
     assert rows["HTRU2, validation"]["random-forest"].paper == (98.16, 0.28)
@@ -123,7 +123,7 @@ def test_the_other_reading_stands_beside_ours_and_the_paper(tmp_path):
     for variant, accuracy in (("paper", 0.98), ("metric-three-layers", 0.97)):
         cell = Cell("htru2", "piefs-trotter", "supervised", variant, 0)
         metrics = {"accuracy": {"test": accuracy}, "gram_error_batch": 0.2}
-        Records(tmp_path).write(cell, metrics, {})
+        Records(tmp_path).write(cell, metrics)
     (table,) = [t for t in tables(Records(tmp_path)) if t.name == "readings"]
     (row,) = [row for label, row in table.rows if "HTRU2, trotter" in label]
     entries = dict(zip(table.columns, row, strict=True))

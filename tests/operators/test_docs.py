@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT))
 from lab.benchmarks import operators_page
 
 
+@pytest.mark.slow
 def test_the_code_of_the_guide_runs_and_finds_what_it_says():
     names = run_python(ROOT / "docs/operators.md")
     assert names["phi"].shape == (1, 4)

@@ -8,9 +8,16 @@ import pytest
 from piefs.core.maps import init_map, stack
 from piefs.errors import InputError
 from piefs.operators import Box, EigenProblem, Gaussian, PointCloud, Sphere, known, lebesgue
-from piefs.operators.coefficients import as_metric, tensor
-from piefs.operators.residuals import operator, tensor_divergence
-from piefs.operators.trial import forms, n_units, outputs, units, with_gradients
+from piefs.operators.problem import as_metric, tensor
+from piefs.operators.trial import (
+    forms,
+    n_units,
+    operator,
+    outputs,
+    tensor_divergence,
+    units,
+    with_gradients,
+)
 
 pytestmark = pytest.mark.usefixtures("float64")
 

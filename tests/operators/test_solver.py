@@ -1,23 +1,17 @@
-"""Known spectra, degenerate ones as subspaces; small budgets, since the Ritz step does most."""
+"""Known spectra, degenerate ones as subspaces; small budgets, since the Ritz step does most.
+
+The fast tier solves two problems, one by quadrature and one over sampled points; the slow tier all.
+"""
 
 import numpy as np
 import pytest
 import scipy.sparse as sparse
 from scipy.sparse.linalg import eigsh
 
+from operators.reference import polynomial_spectrum
 from piefs import EigenProblem, EigenSolver
-from piefs.errors import InputError, ModelFileError
-from piefs.operators import (
-    Box,
-    EigenSolution,
-    Implicit,
-    PointCloud,
-    clusters,
-    known,
-    principal_angles,
-)
-from piefs.operators.exact import drum_values
-from piefs.operators.reference import polynomial_spectrum
+from piefs.errors import InputError
+from piefs.operators import Box, Implicit, PointCloud, clusters, exact, known, principal_angles
 
 SMALL = {"n_steps": 0, "n_maps": 6}
 
@@ -32,14 +26,14 @@ def solve(name, **settings):
     ("name", "tolerance", "settings"),
     [
         ("interval", 1e-4, {"n_maps": 8}),
-        ("neumann-square", 1e-3, {}),
-        ("torus", 1e-3, {"n_points": 1600}),
-        ("disk", 1e-3, {"n_points": 2500}),
-        ("anisotropic", 1e-3, {"n_points": 2500}),
-        ("sphere", 1e-6, {"n_points": 1800}),
-        ("ou-2d", 1e-3, {}),
-        ("oscillator-2d", 1e-4, {"n_points": 1600}),
-        ("hydrogen-2d", 1e-3, {"n_maps": 8, "n_points": 6400}),
+        pytest.param("neumann-square", 1e-3, {}, marks=pytest.mark.slow),
+        pytest.param("torus", 1e-3, {"n_points": 1600}, marks=pytest.mark.slow),
+        pytest.param("disk", 1e-3, {"n_points": 2500}, marks=pytest.mark.slow),
+        pytest.param("anisotropic", 1e-3, {"n_points": 2500}, marks=pytest.mark.slow),
+        pytest.param("sphere", 1e-6, {"n_points": 1800}, marks=pytest.mark.slow),
+        pytest.param("ou-2d", 1e-3, {}, marks=pytest.mark.slow),
+        pytest.param("oscillator-2d", 1e-4, {"n_points": 1600}, marks=pytest.mark.slow),
+        pytest.param("hydrogen-2d", 1e-3, {"n_maps": 8, "n_points": 6400}, marks=pytest.mark.slow),
     ],
 )
 def test_known_spectra_are_found_and_their_eigenspaces_too(name, tolerance, settings):
@@ -57,12 +51,14 @@ def test_known_spectra_are_found_and_their_eigenspaces_too(name, tolerance, sett
                 assert angle < 20 * tolerance**0.5
 
 
+@pytest.mark.slow
 def test_five_dimensions_with_their_multiplicities():
     solution = solve("ou-5d", n_eigenpairs=6, hidden=(24, 24), n_points=6**5)
     assert solution.relative_error.max() < 5e-3
     assert [part.stop - part.start for part in solution.subspaces(0.05)] == [1, 5]
 
 
+@pytest.mark.slow
 def test_ten_dimensions_from_quasi_random_points():
     solution = solve("dirichlet-box-10d", n_eigenpairs=1, n_maps=2, hidden=(24,), n_points=2**14)
     assert solution.points == "sobol"
@@ -80,6 +76,7 @@ def test_training_lowers_the_sum_of_ritz_values_towards_the_exact_one():
     assert [row["step"] for row in solution.history] == list(range(32, 321, 32))
 
 
+@pytest.mark.slow
 def test_sequential_training_deflates_past_thirty_modes():
     problem = known("interval").problem
     solution = EigenSolver(
@@ -92,16 +89,15 @@ def test_sequential_training_deflates_past_thirty_modes():
     assert solution.relative_error.max() < 0.02
 
 
+@pytest.mark.slow
 def test_the_constant_is_there_or_deflated():
     whole = solve("neumann-square", n_eigenpairs=4)
     without = solve("neumann-square", n_eigenpairs=3, deflate_constant=True)
     assert abs(whole.eigenvalues[0]) < 1e-6
     np.testing.assert_allclose(without.eigenvalues, whole.eigenvalues[1:], rtol=1e-6)
-    with pytest.raises(InputError, match="the constant is no eigenfunction"):
-        solve("interval", deflate_constant=True)
 
 
-@pytest.mark.parametrize("points", ["sobol", "random"])
+@pytest.mark.parametrize("points", ["sobol", pytest.param("random", marks=pytest.mark.slow)])
 def test_sampled_points_bring_error_bars_that_cover_the_error(points):
     solution = solve("sphere", n_eigenpairs=4, points=points, n_points=2**13, n_maps=3)
     error = np.abs(solution.eigenvalues - solution.exact)
@@ -110,11 +106,12 @@ def test_sampled_points_bring_error_bars_that_cover_the_error(points):
     assert solution.relative_error.max() < {"sobol": 1e-2, "random": 5e-2}[points]
 
 
+@pytest.mark.slow
 def test_a_region_by_its_distance_has_the_drum_s_spectrum():
     disk = Implicit(lambda x: 1 - (x**2).sum(axis=1), [-1, -1], [1, 1])
     problem = EigenProblem(disk, boundary="dirichlet")
     solution = EigenSolver(3, n_maps=3, n_steps=0, n_points=2**14).solve(problem)
-    np.testing.assert_allclose(solution.eigenvalues, drum_values(3), rtol=1e-2)
+    np.testing.assert_allclose(solution.eigenvalues, exact.drum_values(3), rtol=1e-2)
 
 
 def test_a_sample_has_the_weighted_laplacian_of_its_density():
@@ -133,6 +130,7 @@ def test_a_sample_has_the_weighted_laplacian_of_its_density():
 # --- against finite differences ----------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_double_well_agrees_with_finite_differences():
     n = 4000
     x, h = np.linspace(-5, 5, n + 1, retstep=True)
@@ -182,6 +180,7 @@ def bilinear_elements(problem, n, k):
     return np.sort(eigsh(dirichlet.tocsc(), k, gram.tocsc(), sigma=-1, return_eigenvectors=False))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["variable-metric", "fokker-planck"])
 def test_coefficients_that_vary_agree_with_finite_elements(name):
     problem = known(name).problem
@@ -192,80 +191,20 @@ def test_coefficients_that_vary_agree_with_finite_elements(name):
     np.testing.assert_allclose(solution.eigenvalues, expected, rtol=3e-3, atol=1e-6)
 
 
-def test_reference_spectra_are_exact_where_the_answer_is_known():
-    for name in ("interval", "neumann-square"):
-        problem = known(name).problem
-        found = polynomial_spectrum(problem, 6)
-        np.testing.assert_allclose(found, problem.exact(6), rtol=1e-9, atol=1e-9)
-    with pytest.raises(InputError, match="not periodic"):
-        polynomial_spectrum(known("torus").problem, 3)
+def test_polynomials_reproduce_closed_forms():
+    problem = known("interval").problem
+    np.testing.assert_allclose(polynomial_spectrum(problem, 6), problem.exact(6), rtol=1e-9)
 
 
-# --- the solution as an object -----------------------------------------------------------------
+@pytest.mark.slow
+@pytest.mark.parametrize("name", exact.COMPUTED)
+def test_stored_spectra_are_those_of_polynomials(name):
+    problem = known(name).problem
+    found = polynomial_spectrum(problem, 12)
+    np.testing.assert_allclose(problem.exact(12), found, rtol=1e-7, atol=1e-9)
 
 
-@pytest.fixture(scope="module")
-def string():
-    return EigenProblem(Box([0.0], [1.0]), boundary="dirichlet")
-
-
-@pytest.fixture(scope="module")
-def solution(string):
-    return EigenSolver(2, n_maps=2, hidden=(8, 8), n_steps=0, n_points=100).solve(string)
-
-
-def test_gradients_are_those_of_the_functions(solution):
-    x, h = np.linspace(0.1, 0.9, 5)[:, None], 1e-5
-    difference = (solution(x + h) - solution(x - h)) / (2 * h)
-    np.testing.assert_allclose(solution.gradient(x)[:, :, 0], difference, rtol=1e-5, atol=1e-6)
-    assert solution(np.zeros((0, 1))).shape == (0, 2)
-    assert solution.gradient(np.zeros((0, 1))).shape == (0, 2, 1)
-    with pytest.raises(InputError, match=r"shape \(n, 1\)"):
-        solution(np.zeros((3, 2)))
-
-
-def test_residuals_measure_the_distance_from_an_eigenfunction(solution):
-    x = np.linspace(0.05, 0.95, 200)[:, None]
-    h = 1e-4
-    second = (solution(x + h) - 2 * solution(x) + solution(x - h)) / h**2
-    miss = -second - solution.eigenvalues * solution(x)
-    by_hand = np.sqrt((miss**2).mean(axis=0) / (solution(x) ** 2).mean(axis=0))
-    np.testing.assert_allclose(solution.residuals, by_hand, rtol=1.0)
-
-
-def test_a_saved_solution_is_the_same_function(solution, string, tmp_path):
-    solution.save(tmp_path / "model")
-    assert {path.name for path in (tmp_path / "model").iterdir()} == {
-        "model.json",
-        "weights.safetensors",
-    }
-    loaded = EigenSolution.load(tmp_path / "model", string)
-    x = np.linspace(0, 1, 7)[:, None]
-    np.testing.assert_array_equal(loaded(x), solution(x))
-    np.testing.assert_array_equal(loaded.eigenvalues, solution.eigenvalues)
-    assert loaded.seconds == solution.seconds
-    with pytest.raises(InputError, match="no problem ''"):
-        EigenSolution.load(tmp_path / "model")
-    with pytest.raises(ModelFileError, match="not a model folder"):
-        EigenSolution.load(tmp_path)
-
-
-def test_a_seed_repeats_a_solution_bit_by_bit(string):
-    make = lambda seed: EigenSolver(  # noqa: E731
-        2, n_maps=2, hidden=(8,), n_steps=32, batch_size=64, n_points=100, random_state=seed
-    ).solve(string)
-    np.testing.assert_array_equal(make(1).eigenvalues, make(1).eigenvalues)
-    assert np.any(make(1).coefficients != make(2).coefficients)
-
-
-def test_a_callback_hears_of_training_and_the_ritz_step(string):
-    heard = []
-    EigenSolver(
-        2, n_maps=2, hidden=(8,), n_steps=32, batch_size=64, n_points=100, random_state=1
-    ).solve(string, heard.append)
-    assert heard[0].stage == "training"
-    assert heard[1].loss > 0
-    assert heard[-1].done == heard[-1].total
+# --- what is refused ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -285,10 +224,13 @@ def test_bad_settings_are_refused(settings, reason):
         EigenSolver(**settings)
 
 
-def test_what_cannot_be_solved_is_refused_before_training(string):
+def test_what_cannot_be_solved_is_refused_before_training():
+    string = EigenProblem(Box([0.0], [1.0]), boundary="dirichlet")
     with pytest.raises(InputError, match="take more maps"):
         EigenSolver(50, n_maps=2, hidden=(8,)).solve(string)
     with pytest.raises(InputError, match="no quadrature is known"):
         EigenSolver(points="quadrature").solve(known("ou-10d").problem)
+    with pytest.raises(InputError, match="the constant is no eigenfunction"):
+        EigenSolver(deflate_constant=True).solve(string)
     with pytest.raises(InputError, match="needs an EigenProblem"):
         EigenSolver().solve("interval")

@@ -1,6 +1,5 @@
 """Trainings on the workers of a real scheduler, each a process; one is killed."""
 
-import json
 import os
 import shlex
 import signal
@@ -83,17 +82,18 @@ def test_fifty_cells_have_one_record_each_though_a_worker_is_killed(client, tmp_
     assert killed[0] not in client.nthreads()
     assert progress.failed == {}
     assert sorted(progress.done) == sorted(written) == sorted(wanted)
-    found = [json.loads(path.read_text()) for path in tmp_path.rglob("metrics.json")]
-    assert sorted(metrics["cell"] for metrics in found) == sorted(map(str, wanted))
+    found = Records(tmp_path / "records")
+    assert sorted(record.metrics["cell"] for record in found) == sorted(map(str, wanted))
 
 
 def test_a_cell_of_ours_comes_back_whole_and_leaves_nothing_behind(address, tmp_path):
     (cell,) = cells("piefs-off", 1)
     assert run_grid([cell], tmp_path, dask=address, quick=True).done == [cell]
-    record = Records(tmp_path / "records").load(cell)
+    records = Records(tmp_path / "records")
+    record = records.load(cell)
     assert record.metrics["accuracy"]["test"] > 0.5
     assert record.history()[-1]["map"] == 3
-    assert (record.folder / "plane.npz").is_file()
+    assert records.plane(cell).is_file()
     assert not (tmp_path / "running").exists()
 
 

@@ -8,12 +8,16 @@
 """
 
 from piefs.operators.domains import Ball, Box, Domain, Ellipsoid, Gaussian, Points, Radial, Sphere
-from piefs.operators.library import PROBLEMS, Known, known
-from piefs.operators.problems import EigenProblem, lebesgue
+from piefs.operators.known import PROBLEMS, Known, known
+from piefs.operators.problem import EigenProblem, lebesgue
 from piefs.operators.shapes import BumpBox, Implicit, PointCloud
-from piefs.operators.solution import EigenSolution
+from piefs.operators.solution import (
+    EigenSolution,
+    clusters,
+    principal_angles,
+    relative_errors,
+)
 from piefs.operators.solver import EigenSolver, Progress
-from piefs.operators.spectra import clusters, principal_angles, relative_errors
 
 __all__ = [
     "PROBLEMS",

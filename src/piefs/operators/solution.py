@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import scipy.linalg
 from jax import Array
 
 from piefs.core.maps import ScalarMap
-from piefs.core.networks import ACTIVATIONS, MLP
-from piefs.core.trees import filled, named_arrays
-from piefs.data.documents import reading
-from piefs.data.models import DOCUMENT, read_model, write_model
+from piefs.core.trees import named_arrays, structure_of, tree_of
+from piefs.data.files import reading
+from piefs.data.folders import DOCUMENT, read_folder, write_folder
 from piefs.errors import InputError, ModelFileError
 from piefs.operators.domains import equally_weighted
-from piefs.operators.finish import blocks
-from piefs.operators.problems import EigenProblem
-from piefs.operators.spectra import clusters, relative_errors
-from piefs.operators.trial import n_units, units, with_gradients
+from piefs.operators.problem import EigenProblem
+from piefs.operators.trial import blocks, n_units, units, with_gradients
+
+KIND, FORMAT = "eigenproblem", 3
+ARRAYS = ("coefficients", "eigenvalues", "error_bars", "residuals", "gram")
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,8 +32,8 @@ class EigenSolution:
     """The lowest k eigenpairs of a problem; `solution(x)` gives the functions' values.
 
     `error_bars` is the integration error of the eigenvalues, `residuals` are ‖Lφ − λφ‖/‖φ‖ (NaN
-    for a point cloud), `gram` is ∫φ_iφ_j p as other points see it than those of the Ritz step (a
-    poorer rule, or a part of the sample), and `history` has the loss while training. The functions
+    for a point cloud), `gram` is ∫φ_iφ_j p over other points than those of the Ritz step (a coarser
+    rule, or a part of the sample), and `history` has the loss while training. The functions
     are combinations, by `coefficients` (m, k), of the factor and all last hidden units of `maps`.
     """
 
@@ -75,12 +77,15 @@ class EigenSolution:
 
     @property
     def exact(self) -> np.ndarray | None:
-        """The known eigenvalues, where they are known."""
-        return None if self.problem.exact is None else np.asarray(self.problem.exact(len(self)))
+        """The exact eigenvalues; None unless all of them are known."""
+        if self.problem.exact is None:
+            return None
+        exact = np.asarray(self.problem.exact(len(self)))
+        return exact if len(exact) == len(self) else None
 
     @property
     def relative_error(self) -> np.ndarray | None:
-        """|μ − λ|/|λ| of each eigenvalue, absolute where λ = 0."""
+        """|μ − λ|/|λ| of each eigenvalue, absolute if λ = 0."""
         exact = self.exact
         return None if exact is None else relative_errors(self.eigenvalues, exact)
 
@@ -111,57 +116,49 @@ class EigenSolution:
     def save(self, folder: str | Path) -> None:
         """A model folder: weights.safetensors and model.json, without pickle.
 
-        A problem of one's own is code, and is not saved: give it to `load` again.
+        A problem of your own is code, and is not saved: give it to `load` again.
         """
-        names = ("coefficients", "eigenvalues", "error_bars", "residuals", "gram")
-        arrays = {name: getattr(self, name) for name in names}
-        document = self.summary() | {
-            "kind": KIND,
-            "activation": self.maps.net.activation,
-            "history": self.history,
-        }
-        write_model(Path(folder), arrays | named_arrays({"maps": self.maps}), document)
+        arrays = {name: getattr(self, name) for name in ARRAYS} | named_arrays({"maps": self.maps})
+        document = {"kind": KIND, "structure": structure_of(self.maps), "history": self.history}
+        write_folder(Path(folder), arrays, self.summary() | document, FORMAT)
 
     @classmethod
     def load(cls, folder: str | Path, problem: EigenProblem | None = None) -> EigenSolution:
-        """A saved solution; `problem` is found by its name where it is one of the library's."""
+        """A saved solution; `problem` is found by its name if it is one of the named ones."""
         folder = Path(folder)
-        arrays, document = read_model(folder)
+        arrays, document = read_folder(folder, (2, FORMAT))
         if document.get("kind") != KIND:
             raise ModelFileError(f"{folder} holds a model, not a solved eigenproblem")
         with reading(folder / DOCUMENT, "solve the problem again", ModelFileError):
             if problem is None:
-                from piefs.operators.library import known
+                from piefs.operators.known import known
 
                 problem = known(document["problem"]).problem
-            weights = {name: arrays.pop(name) for name in list(arrays) if name.startswith("maps.")}
-            maps = ScalarMap(_network(weights, document["activation"]))
+            of_maps = {name: arrays.pop(name) for name in list(arrays) if name.startswith("maps.")}
+            structure = document.get("structure") or _structure_of_format_2(document, of_maps)
+            maps = tree_of(structure, {k[5:]: a for k, a in of_maps.items()})
+            if not isinstance(maps, ScalarMap):
+                raise ValueError("its maps are something else")
             with jax.enable_x64(True):
-                maps = filled({"maps": maps}, weights)["maps"]
-            return cls(
-                problem=problem,
-                maps=maps,
-                history=document["history"],
-                settings=document["settings"],
-                seconds=document["seconds"],
-                points=document["points"],
-                **arrays,
-            )
+                maps = jax.tree.map(jnp.asarray, maps)
+            plain = {name: document[name] for name in ("history", "settings", "seconds", "points")}
+            return cls(problem, maps, **arrays, **plain)
 
 
-KIND = "eigenproblem"
+def _structure_of_format_2(
+    document: dict[str, Any], of_maps: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """The structure of the maps, which format 2 has in their names alone."""
 
+    def layers(kind: str) -> list[dict[str, Any]]:
+        found = (of_maps[f"maps.net.{kind}.{i}"] for i in range(len(of_maps) // 2))
+        return [{"dtype": str(array.dtype), "shape": list(array.shape)} for array in found]
 
-def _network(weights: dict[str, np.ndarray], activation: str) -> MLP:
-    """The stack of networks with its layers in order."""
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"unknown activation {activation!r}")
-    n_layers = len(weights) // 2
-    stacks: dict[str, Any] = {
-        kind: tuple(weights[f"maps.net.{kind}.{layer}"] for layer in range(n_layers))
-        for kind in ("weights", "biases")
+    net = {"kind": "MLP", "activation": document["activation"]}
+    return {
+        "kind": "ScalarMap",
+        "net": net | {kind: layers(kind) for kind in ("weights", "biases")},
     }
-    return MLP(**stacks, activation=activation)
 
 
 @partial(jax.jit, static_argnums=0)
@@ -172,3 +169,40 @@ def _values(problem: EigenProblem, maps: ScalarMap, coefficients: Array, x: Arra
 @partial(jax.jit, static_argnums=0)
 def _gradients(problem: EigenProblem, maps: ScalarMap, coefficients: Array, x: Array) -> Array:
     return with_gradients(lambda x: units(problem, maps, x) @ coefficients, x)[1]
+
+
+# --- comparing spectra -------------------------------------------------------------------------
+
+
+def relative_errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """|μ − λ| / |λ|, and |μ| if λ = 0."""
+    found, exact = np.asarray(found, float), np.asarray(exact, float)
+    size = np.abs(exact)
+    return np.abs(found - exact) / np.where(size > 0, size, 1.0)
+
+
+def clusters(values: np.ndarray, tolerance: float = 1e-2) -> list[slice]:
+    """Runs of ascending eigenvalues with gaps below `tolerance` of their size: one eigenspace each.
+
+    The size is at least a thousandth of the largest value, so that zeros can be told apart.
+    """
+    values = np.asarray(values, float)
+    size = np.maximum(np.abs(values[1:]), 1e-3 * np.abs(values).max(initial=0.0))
+    breaks = np.flatnonzero(np.diff(values) > tolerance * size) + 1
+    edges = [0, *breaks.tolist(), len(values)]
+    return [slice(a, b) for a, b in pairwise(edges)]
+
+
+def orthonormal(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """An orthonormal basis, in ℓ², of the span of √w f_j: (n, k) → (n, k)."""
+    return np.linalg.qr(np.sqrt(weight)[:, None] * values)[0]
+
+
+def principal_angles(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The angles between two spans of functions in L²(w), largest first, in radians."""
+    return scipy.linalg.subspace_angles(orthonormal(first, weight), orthonormal(second, weight))
+
+
+def projector_distance(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
+    """‖P − Q‖ of the projectors on two spans of one dimension: the sine of the largest angle."""
+    return float(np.sin(principal_angles(first, second, weight)[0]))

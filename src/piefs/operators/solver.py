@@ -17,26 +17,25 @@ from piefs.core.arrays import split_key
 from piefs.core.maps import ScalarMap, init_map, stack
 from piefs.core.networks import ACTIVATIONS
 from piefs.errors import InputError
-from piefs.operators import finish
+from piefs.operators import galerkin
+from piefs.operators.descent import Budget, joint, sequential
 from piefs.operators.domains import Points
-from piefs.operators.problems import EigenProblem
-from piefs.operators.residuals import residuals
+from piefs.operators.problem import EigenProblem
 from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
-from piefs.operators.training import Budget, joint, sequential
-from piefs.operators.trial import n_units
+from piefs.operators.trial import n_units, residuals
 from piefs.training.compilation import drop_compiled_if_many
 
 TRAINING = {"joint": joint, "sequential": sequential}
 POINTS = ("auto", "quadrature", "sobol", "random")
 CHUNK = 32
 N_REPLICATES = 8
-"""Independent sets of random points in the Ritz step, from whose scatter its error is known."""
+"""Independent sets of random points in the Ritz step; their scatter gives its error."""
 N_RESIDUAL_POINTS = 2048
 
 
 class Progress(NamedTuple):
-    """What a callback hears: the stage, how much of it is done, and the loss while training."""
+    """What a callback gets: the stage, how much of it is done, and the loss while training."""
 
     stage: str
     done: int
@@ -65,7 +64,7 @@ class EigenSolver:
         What the Ritz step integrates with: "quadrature", "sobol", "random", or "auto", the first
         that the domain has; and with how many points, at most.
     deflate_constant
-        Leave out the constant, where it is an eigenfunction.
+        Leave out the constant, if it is an eigenfunction.
     random_state
         Seed of initialisation and points.
     """
@@ -100,13 +99,13 @@ class EigenSolver:
         _choose("activation", self.activation, smooth)
 
     def solve(self, problem: EigenProblem, callback: Callback | None = None) -> EigenSolution:
-        """Eigenvalues, eigenfunctions, and how far both can be trusted."""
+        """Eigenvalues and eigenfunctions, with error bars and residuals."""
         self._check(problem)
         drop_compiled_if_many()
-        begun, history, tell = time.perf_counter(), [], callback or (lambda progress: None)
+        begun, history, notify = time.perf_counter(), [], callback or (lambda progress: None)
         with jax.enable_x64(True):
-            maps = self._trained(problem, history, tell)
-            found = self._finished(problem, maps, tell)
+            maps = self._trained(problem, history, notify)
+            found = self._finished(problem, maps, notify)
         return EigenSolution(
             problem=problem,
             maps=maps,
@@ -140,17 +139,17 @@ class EigenSolver:
     def _n_maps(self) -> int:
         return self.n_maps or max(8, self.n_eigenpairs + 1)
 
-    def _trained(self, problem: EigenProblem, history: list, tell: Callback) -> ScalarMap:
+    def _trained(self, problem: EigenProblem, history: list, notify: Callback) -> ScalarMap:
         maps = self._fresh(problem)
         if not self.n_steps:
             return maps
         n_steps = -(-self.n_steps // CHUNK) * CHUNK
         total = n_steps * (self._n_maps if self.training == "sequential" else 1)
-        tell(Progress("training", 0, total))
+        notify(Progress("training", 0, total))
 
         def watch(step: int, loss: float) -> None:
             history.append({"step": step, "loss": loss})
-            tell(Progress("training", step, total, loss))
+            notify(Progress("training", step, total, loss))
 
         budget = Budget(n_steps, self.batch_size, self.learning_rate, CHUNK)
         draw = self._stream(problem, self.random_state)
@@ -183,30 +182,30 @@ class EigenSolver:
 
     # --- the Ritz step -------------------------------------------------------------------------
 
-    def _finished(self, problem: EigenProblem, maps: ScalarMap, tell: Callback) -> dict[str, Any]:
+    def _finished(self, problem: EigenProblem, maps: ScalarMap, notify: Callback) -> dict[str, Any]:
         rule = None
         if self.points in ("auto", "quadrature"):
             rule = problem.domain.quadrature(self.n_points)
         sets = self._sets(problem, rule, n_units(maps))
         parts = []
         for done, points in enumerate(sets):
-            tell(Progress("Ritz step", done, len(sets) + 2))
-            parts.append(finish.assemble(problem, maps, points))
-        tell(Progress("Ritz step", len(sets), len(sets) + 2))
+            notify(Progress("Ritz step", done, len(sets) + 2))
+            parts.append(galerkin.assemble(problem, maps, points))
+        notify(Progress("Ritz step", len(sets), len(sets) + 2))
         is_rule = rule is not None and not isinstance(problem.domain, PointCloud)
         options = {
-            "floor": finish.EXACT_FLOOR if is_rule else finish.SAMPLED_FLOOR,
+            "floor": galerkin.EXACT_FLOOR if is_rule else galerkin.SAMPLED_FLOOR,
             "without_constant": self.deflate_constant,
         }
-        pairs = finish.solve(finish.average(parts), self.n_eigenpairs, **options)
+        pairs = galerkin.solve(galerkin.average(parts), self.n_eigenpairs, **options)
         if is_rule:
-            error_bars, gram = self._seen_by_a_poorer_rule(problem, maps, pairs)
+            error_bars, gram = self._checked_by_a_coarser_rule(problem, maps, pairs)
         else:
-            error_bars = finish.jackknife(parts, self.n_eigenpairs, **options)
+            error_bars = galerkin.jackknife(parts, self.n_eigenpairs, **options)
             gram = pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
-        tell(Progress("residuals", len(sets) + 1, len(sets) + 2))
+        notify(Progress("residuals", len(sets) + 1, len(sets) + 2))
         residual = self._residuals(problem, maps, pairs)
-        tell(Progress("residuals", len(sets) + 2, len(sets) + 2))
+        notify(Progress("residuals", len(sets) + 2, len(sets) + 2))
         return {
             "coefficients": pairs.coefficients,
             "eigenvalues": pairs.values,
@@ -235,15 +234,17 @@ class EigenSolver:
         seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
         return [self._stream(problem, int(seed))(n_each) for seed in seeds]
 
-    def _seen_by_a_poorer_rule(
-        self, problem: EigenProblem, maps: ScalarMap, pairs: finish.Pairs
+    def _checked_by_a_coarser_rule(
+        self, problem: EigenProblem, maps: ScalarMap, pairs: galerkin.Pairs
     ) -> tuple[np.ndarray, np.ndarray]:
-        """How far the eigenvalues of the same functions are then, and their Gram matrix."""
+        """By how much the eigenvalues of the same functions differ, and their Gram matrix."""
         coarser = problem.domain.coarser(self.n_points) or self._stream(problem, 0)(self.n_points)
-        matrices = finish.projected(problem, maps, pairs.coefficients, coarser)
-        return np.abs(finish.rayleigh_quotients(matrices) - pairs.values), matrices.gram
+        matrices = galerkin.assemble(problem, maps, coarser, pairs.coefficients)
+        return np.abs(galerkin.rayleigh_quotients(matrices) - pairs.values), matrices.gram
 
-    def _residuals(self, problem: EigenProblem, maps: ScalarMap, pairs: finish.Pairs) -> np.ndarray:
+    def _residuals(
+        self, problem: EigenProblem, maps: ScalarMap, pairs: galerkin.Pairs
+    ) -> np.ndarray:
         if isinstance(problem.domain, PointCloud):  # its density has no formula to differentiate
             return np.full(len(pairs.values), np.nan)
         check = self._stream(problem, self.random_state + 2)(N_RESIDUAL_POINTS)

@@ -1,23 +1,29 @@
-"""Trial functions: networks of embedded points, times the factor that all functions carry.
+"""Trial functions, their two forms, and the operator applied to them.
 
-For training, the outputs φ_1 … φ_K of K maps. For the final Ritz step, all units of the maps' last
-hidden layers, and the constant: a Galerkin basis of several hundred trained functions, whose span
+A trial function is a network of the embedded point, times the factor that all functions carry.
+Training uses the outputs φ_1 … φ_K of K maps. The final Ritz step uses all units of the maps' last
+hidden layers and the constant: a Galerkin basis of several hundred trained functions, whose span
 contains the outputs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
 from piefs.core.maps import ScalarMap, coordinates_and_gradients
+from piefs.core.metric import Metric, Off
 from piefs.core.networks import ACTIVATIONS, MLP
-from piefs.operators.coefficients import transformed
-from piefs.operators.problems import EigenProblem
+from piefs.operators.domains import Points
+from piefs.operators.problem import Constant, EigenProblem, tensor, transformed
 
+BLOCK_BYTES = 2**26
+"""Size of the largest array of a block of points."""
 BatchFunction = Callable[[Array], Array]
 
 
@@ -34,7 +40,7 @@ def with_gradients(function: BatchFunction, x: Array) -> tuple[Array, Array]:
 
 
 def outputs(problem: EigenProblem, maps: ScalarMap, x: Array) -> tuple[Array, Array]:
-    """The maps' functions, (n, K), and their gradients in x, (n, K, d); written out as in `maps`.
+    """The maps' functions, (n, K), and their gradients in x, (n, K, d), written out.
 
     ∇(c f∘e) = c (∂e)ᵀ∇f + f ∇c, with c the factor and e the embedding.
     """
@@ -80,3 +86,77 @@ def forms(
     if problem.potential is not None:
         dirichlet = dirichlet + (problem.potential(x)[:, None] * weighted).T @ value
     return dirichlet, weighted.T @ value
+
+
+def blocks(points: Points, width: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Rows and weights in blocks of one length, so that one compilation serves all.
+
+    `width` is how many numbers a row needs; rows of weight zero fill the last block.
+    """
+    rows = max(64, BLOCK_BYTES // (8 * width))
+    n_blocks = -(-len(points.x) // rows)
+    rows = -(-len(points.x) // n_blocks)
+    for start in range(0, len(points.x), rows):
+        x, weight = points.x[start : start + rows], points.weight[start : start + rows]
+        missing = rows - len(x)
+        yield (
+            np.concatenate([x, np.repeat(x[:1], missing, axis=0)]),
+            np.concatenate([weight, np.zeros(missing)]),
+        )
+
+
+# --- the operator and its residuals ------------------------------------------------------------
+
+
+def operator(problem: EigenProblem, functions: BatchFunction, x: Array) -> tuple[Array, Array]:
+    """φ(x) and Lφ(x), both (n, k), of functions (n, d) → (n, k).
+
+    Written out: Lφ = −M : ∇²φ − (div M + M∇log p) · ∇φ + Vφ. On a surface, where A projects on the
+    tangents, this is the surface's own operator.
+    """
+    value, gradient = with_gradients(functions, x)
+    _, hessian = with_gradients(lambda x: with_gradients(functions, x)[1], x)
+    m = tensor(problem.operator_metric, x)
+    log_slope = jax.grad(lambda x: jnp.sum(problem.log_density(x)))(x)
+    drift = tensor_divergence(problem.operator_metric, x) + jnp.einsum("nij,nj->ni", m, log_slope)
+    image = -jnp.einsum("nij,nkij->nk", m, hessian) - jnp.einsum("ni,nki->nk", drift, gradient)
+    if problem.potential is not None:
+        image = image + problem.potential(x)[:, None] * value
+    return value, image
+
+
+def tensor_divergence(metric: Metric, x: Array) -> Array:
+    """(div M)_j = Σ_i ∂_i M_ij, shape (n, d); learned metrics allow only reverse mode."""
+    if isinstance(metric, Off | Constant):
+        return jnp.zeros_like(x)
+    jacobian = jax.vmap(jax.jacrev(lambda row: tensor(metric, row[None])[0]))(x)
+    return jnp.einsum("niji->nj", jacobian)
+
+
+def residuals(
+    problem: EigenProblem,
+    maps: ScalarMap,
+    coefficients: np.ndarray,
+    eigenvalues: np.ndarray,
+    points: Points,
+) -> np.ndarray:
+    """‖Lφ − λφ‖ / ‖φ‖ in L²(p) of each function, (k,)."""
+    misses, norms = 0.0, 0.0
+    width = n_units(maps) * (1 + problem.dimension) ** 2
+    for x, weight in blocks(problem.measured(points), width):
+        block = _squares(problem, maps, jnp.asarray(coefficients), eigenvalues, x, weight)
+        misses, norms = misses + np.asarray(block[0]), norms + np.asarray(block[1])
+    return np.sqrt(misses / norms)
+
+
+@partial(jax.jit, static_argnums=0)
+def _squares(
+    problem: EigenProblem,
+    maps: ScalarMap,
+    coefficients: Array,
+    eigenvalues: Array,
+    x: Array,
+    weight: Array,
+) -> tuple[Array, Array]:
+    value, image = operator(problem, lambda x: units(problem, maps, x) @ coefficients, x)
+    return weight @ (image - eigenvalues * value) ** 2, weight @ value**2

@@ -1,0 +1,24 @@
+"""Tables that programs write into pages are what the records say."""
+
+from pathlib import Path
+
+from lab.experiments.records import load_records
+from lab.experiments.report import insets, page
+from reproduction.records import Records
+from reproduction.report import contents, readme
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_insets_are_what_the_records_say(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    records = load_records()
+    for path, name, made in insets(records):
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert f"<!-- {name} -->\n{made}<!-- /{name} -->" in text
+    assert page(records) == (ROOT / "results" / "beyond" / "README.md").read_text()
+
+
+def test_the_page_of_results_is_what_the_records_say(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    assert readme(contents(Records("results/records"))) == Path("results/README.md").read_text()

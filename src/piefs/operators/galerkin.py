@@ -1,0 +1,125 @@
+"""The final Ritz step: a generalised eigenproblem over all trained units, in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+from jax import Array
+
+from piefs.core.maps import ScalarMap
+from piefs.operators.domains import Points
+from piefs.operators.problem import EigenProblem
+from piefs.operators.trial import blocks, forms, n_units, units, with_gradients
+
+EXACT_FLOOR = 1e-12
+"""Directions of the basis below this share of the longest are noise of the arithmetic."""
+SAMPLED_FLOOR = 1e-7
+"""With random points, shorter directions are noise of the sample."""
+
+
+class Matrices(NamedTuple):
+    """The forms D and G over a basis, whose first function is the factor of all others."""
+
+    dirichlet: np.ndarray
+    gram: np.ndarray
+
+
+def assemble(
+    problem: EigenProblem, maps: ScalarMap, points: Points, mixing: np.ndarray | None = None
+) -> Matrices:
+    """D and G over all units, or over their combinations by `mixing` (m, k), block by block."""
+    size = n_units(maps) if mixing is None else mixing.shape[1]
+    total = (jnp.zeros((size, size)), jnp.zeros((size, size)))
+    combined = None if mixing is None else jnp.asarray(mixing)
+    for x, weight in blocks(problem.measured(points), n_units(maps) * (1 + problem.dimension)):
+        total = _add(problem, maps, combined, total, x, weight)
+    return Matrices(*map(np.asarray, total))
+
+
+@partial(jax.jit, static_argnums=0)
+def _add(
+    problem: EigenProblem,
+    maps: ScalarMap,
+    mixing: Array | None,
+    total: tuple,
+    x: Array,
+    weight: Array,
+) -> tuple:
+    def functions(x: Array) -> Array:
+        basis = units(problem, maps, x)
+        return basis if mixing is None else basis @ mixing
+
+    value, gradient = with_gradients(functions, x)
+    return jax.tree.map(jnp.add, total, forms(problem, x, weight, value, gradient))
+
+
+def average(parts: Sequence[Matrices]) -> Matrices:
+    """The mean over equally good sets of points."""
+    return Matrices(*(np.mean(stack, axis=0) for stack in zip(*parts, strict=True)))
+
+
+class Pairs(NamedTuple):
+    """Ritz values, smallest first, (k,), and coefficients over the basis, (m, k); G-orthonormal."""
+
+    values: np.ndarray
+    coefficients: np.ndarray
+
+
+def solve(
+    matrices: Matrices, k: int, *, floor: float = EXACT_FLOOR, without_constant: bool = False
+) -> Pairs:
+    """The k lowest pairs of D v = μ G v over an ill-conditioned basis.
+
+    The basis is scaled to unit length, whitened by G's eigenvectors, and directions shorter than
+    `floor` times the longest are dropped; the rest is an ordinary symmetric problem.
+    `without_constant` solves in the complement of the constant, the basis's first function.
+    """
+    dirichlet, gram = matrices
+    means = gram[0] / gram[0, 0]
+    if without_constant:
+        gram = (gram - gram[0, 0] * np.outer(means, means))[1:, 1:]
+        dirichlet = dirichlet[1:, 1:]
+    scale = 1 / np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
+    lengths, directions = scipy.linalg.eigh(scale[:, None] * gram * scale)
+    kept = lengths > floor * lengths[-1]
+    whitening = scale[:, None] * directions[:, kept] / np.sqrt(lengths[kept])
+    inner = whitening.T @ dirichlet @ whitening
+    last = min(k, inner.shape[0]) - 1
+    values, vectors = scipy.linalg.eigh((inner + inner.T) / 2, subset_by_index=[0, last])
+    coefficients = whitening @ vectors
+    if without_constant:
+        coefficients = np.vstack([-means[1:] @ coefficients, coefficients])
+    return Pairs(values, coefficients)
+
+
+def rayleigh_quotients(matrices: Matrices) -> np.ndarray:
+    """D_kk / G_kk of each function."""
+    return np.diag(matrices.dirichlet) / np.diag(matrices.gram)
+
+
+def jackknife(
+    parts: Sequence[Matrices], k: int, *, floor: float, without_constant: bool
+) -> np.ndarray:
+    """The error of the k Ritz values by leaving out one of R independent sets of points in turn.
+
+    With μ_r the values without set r and μ̄ their mean: variance (R−1)/R Σ(μ_r − μ̄)², bias
+    (R−1)(μ̄ − μ). The bias counts too: a large basis fits itself to few points.
+    """
+    n, whole = len(parts), average(parts)
+    options = {"floor": floor, "without_constant": without_constant}
+
+    def without(part: Matrices) -> np.ndarray:
+        rest = ((n * a - b) / (n - 1) for a, b in zip(whole, part, strict=True))
+        return solve(Matrices(*rest), k, **options).values
+
+    values = np.stack([without(part) for part in parts])
+    centre = values.mean(axis=0)
+    variance = (n - 1) / n * np.sum((values - centre) ** 2, axis=0)
+    bias = (n - 1) * (centre - solve(whole, k, **options).values)
+    return np.sqrt(variance + bias**2)

@@ -3,6 +3,7 @@
 The fast tier solves two problems, one by quadrature and one over sampled points; the slow tier all.
 """
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sparse
@@ -10,7 +11,7 @@ from scipy.sparse.linalg import eigsh
 
 from operators.reference import polynomial_spectrum
 from piefs import EigenProblem, EigenSolver
-from piefs.errors import InputError
+from piefs.errors import DivergedError, InputError
 from piefs.operators import Box, Implicit, PointCloud, clusters, exact, known, principal_angles
 
 SMALL = {"n_steps": 0, "n_maps": 6}
@@ -125,6 +126,14 @@ def test_a_sample_has_the_weighted_laplacian_of_its_density():
     assert np.all(np.isnan(solution.residuals))
     slope = np.corrcoef(rows[:, 0], solution(rows)[:, 1])[0, 1]
     assert abs(slope) > 0.999
+
+
+def test_training_that_diverges_is_an_error_with_the_last_finite_maps():
+    problem = EigenProblem(Box([0.0], [1.0]), potential=lambda x: 1 / jnp.maximum(x[:, 0] - 0.01, 0))
+    solver = EigenSolver(2, n_maps=2, hidden=(8,), n_steps=32, batch_size=64, n_points=100)
+    with pytest.raises(DivergedError, match="try a smaller learning_rate") as caught:
+        solver.solve(problem)
+    assert caught.value.state.net.weights[0].shape == (2, 1, 8)
 
 
 # --- against finite differences ----------------------------------------------------------------

@@ -1,16 +1,16 @@
 """Training K maps so that their span has the lowest sum of Ritz values, tr(G⁻¹D).
 
-By the min-max principle that sum is never below λ_1 + … + λ_K, and it is reached by the lowest
-eigenspaces alone, whatever basis of them the maps happen to be: degenerate eigenvalues are no
-trouble. `joint` trains all maps at once; `sequential` one after the other, the trained ones frozen.
+By the min-max principle that sum is never below λ_1 + … + λ_K, and only the lowest eigenspaces
+reach it, in any basis: degenerate eigenvalues are no trouble. `joint` trains all maps at once;
+`sequential` one after the other, the trained ones frozen.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,14 +19,15 @@ from jax import Array
 from piefs.core.losses import active_identity
 from piefs.core.maps import ScalarMap, n_maps, stack, unstack
 from piefs.core.ritz import whitening
+from piefs.errors import DivergedError
 from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
 from piefs.operators.trial import forms, outputs
 from piefs.training.config import Optimizer
-from piefs.training.step import begun, moved, rate_at
+from piefs.training.step import Steps, begun, descend
 
 JITTER = 1e-11
-"""Added to the normalised Gram matrix, lest two maps that coincide stop the training."""
+"""Added to the normalised Gram matrix, so that two equal maps do not stop the training."""
 
 OPTIMIZER = Optimizer("adam", warmup=0.05)
 
@@ -42,7 +43,7 @@ class Budget(NamedTuple):
     chunk: int
 
 
-class Columns(NamedTuple):
+class FunctionValues(NamedTuple):
     """Functions on points: values (n, K) and gradients (n, K, d)."""
 
     value: Any
@@ -57,13 +58,46 @@ def ritz_sum(dirichlet: Array, gram: Array) -> Array:
     return jnp.trace(jax.scipy.linalg.cho_solve(factor, scale[:, None] * dirichlet * scale))
 
 
-def _forms(problem: EigenProblem, columns: Columns, x: Array, weight: Array) -> tuple[Array, Array]:
-    """D and G on a batch; where the constant is an eigenfunction, of the parts orthogonal to it."""
-    weight = weight / jnp.sum(weight)
-    value = columns.value
+def _forms(problem: EigenProblem, functions: FunctionValues, points: Points) -> tuple[Array, Array]:
+    """D and G on a batch; if the constant is an eigenfunction, of the parts orthogonal to it."""
+    weight = jnp.asarray(points.weight) / jnp.sum(points.weight)
+    value = functions.value
     if problem.keeps_constants:
         value = value - weight @ value
-    return forms(problem, x, weight, value, columns.gradient)
+    return forms(problem, jnp.asarray(points.x), weight, value, functions.gradient)
+
+
+class RitzLoss(eqx.Module):
+    """The sum of the Ritz values of all maps on a batch of points."""
+
+    problem: EigenProblem = eqx.field(static=True)
+
+    def __call__(self, maps: ScalarMap, points: Points, _: object = None) -> tuple[Array, Array]:
+        """The sum, as the value and as the record."""
+        functions = FunctionValues(*outputs(self.problem, maps, jnp.asarray(points.x)))
+        loss = ritz_sum(*_forms(self.problem, functions, points))
+        return loss, loss
+
+
+class DeflatedLoss(eqx.Module):
+    """The sum of the Ritz values of k frozen functions and one live map; the rest is masked."""
+
+    problem: EigenProblem = eqx.field(static=True)
+    k: Any
+
+    def __call__(
+        self, phi: ScalarMap, batch: tuple[Points, FunctionValues], _: object = None
+    ) -> tuple[Array, Array]:
+        """The sum, as the value and as the record."""
+        (points, frozen), k = batch, self.k
+        live = outputs(self.problem, phi, jnp.asarray(points.x))
+        pairs = zip(frozen, live, strict=True)
+        functions = FunctionValues(*(old.at[:, k].set(new[:, 0]) for old, new in pairs))
+        dirichlet, gram = _forms(self.problem, functions, points)
+        active = jnp.diag(active_identity(len(gram), k + 1))
+        mask = active[:, None] * active
+        loss = ritz_sum(mask * dirichlet, mask * gram + jnp.diag(1 - active))
+        return loss, loss
 
 
 def joint(
@@ -75,13 +109,10 @@ def joint(
 ) -> ScalarMap:
     """All maps at once, on fresh points at every step."""
 
-    def loss(maps: ScalarMap, x: Array, weight: Array) -> Array:
-        return ritz_sum(*_forms(problem, Columns(*outputs(problem, maps, x)), x, weight))
+    def chunk() -> Points:
+        return _cut(problem.measured(draw(budget.chunk * budget.batch_size)), budget)
 
-    def batches() -> tuple[Array, Array]:
-        return _batches(problem.measured(draw(budget.chunk * budget.batch_size)), budget)
-
-    return _descend(_stepper(loss, budget), maps, batches, budget, watch)
+    return _descended(maps, chunk, RitzLoss(problem), budget, watch)
 
 
 def sequential(
@@ -95,47 +126,29 @@ def sequential(
 
     Map k minimises the sum of the k Ritz values of the span of itself and the frozen ones, which
     is its Rayleigh quotient in their complement. The cache is orthonormal over the pool, so that
-    deflation stays well conditioned, however many modes there are.
+    deflation stays well conditioned for any number of modes.
     """
     pool = problem.measured(draw(budget.chunk * budget.batch_size))
     n, total = len(pool.x), n_maps(maps)
-    frozen = Columns(np.zeros((n, total)), np.zeros((n, total, problem.dimension)))
-    stepper, trained = _stepper(partial(_deflated, problem), budget), []
-    evaluate = jax.jit(partial(outputs, problem))
+    frozen = FunctionValues(np.zeros((n, total)), np.zeros((n, total, problem.dimension)))
+    evaluate, trained = jax.jit(outputs, static_argnums=0), []
     for k, phi in enumerate(unstack(maps)):
-        order = jnp.full(budget.chunk, k)
-        cached = (*_batches(pool, budget), *(_cut(part, budget) for part in frozen), order)
+        chunk = _cut((pool, frozen), budget)
 
         def watch_map(step: int, loss: float, k: int = k) -> None:
             watch(k * budget.n_steps + step, loss)
 
-        own = _descend(stepper, stack([phi]), lambda c=cached: c, budget, watch_map)
+        loss = DeflatedLoss(problem, jnp.asarray(k))
+        own = _descended(stack([phi]), lambda chunk=chunk: chunk, loss, budget, watch_map)
         trained.append(unstack(own)[0])
-        live = Columns(*evaluate(own, jnp.asarray(pool.x)))
+        live = FunctionValues(*evaluate(problem, own, jnp.asarray(pool.x)))
         frozen = _freeze(frozen, live, pool.weight, k, centre=problem.keeps_constants)
     return stack(trained)
 
 
-def _deflated(
-    problem: EigenProblem,
-    phi: ScalarMap,
-    x: Array,
-    weight: Array,
-    value: Array,
-    gradient: Array,
-    k: Array,
-) -> Array:
-    """The sum of the Ritz values of k frozen columns and one live map; the rest is masked."""
-    live = outputs(problem, phi, x)
-    columns = Columns(value.at[:, k].set(live[0][:, 0]), gradient.at[:, k].set(live[1][:, 0]))
-    dirichlet, gram = _forms(problem, columns, x, weight)
-    size = gram.shape[0]
-    active = jnp.diag(active_identity(size, k + 1))
-    mask = active[:, None] * active
-    return ritz_sum(mask * dirichlet, mask * gram + jnp.diag(1 - active))
-
-
-def _freeze(frozen: Columns, live: Columns, weight: np.ndarray, k: int, *, centre: bool) -> Columns:
+def _freeze(
+    frozen: FunctionValues, live: FunctionValues, weight: np.ndarray, k: int, *, centre: bool
+) -> FunctionValues:
     """The cache with map k in it, made orthonormal to the others over the pool."""
     value, gradient = np.array(frozen.value), np.array(frozen.gradient)
     value[:, k], gradient[:, k] = live.value[:, 0], live.gradient[:, 0]
@@ -145,49 +158,30 @@ def _freeze(frozen: Columns, live: Columns, weight: np.ndarray, k: int, *, centr
     mixing = whitening(value[:, : k + 1].T @ (weight[:, None] * value[:, : k + 1])).mixing
     value[:, k] = value[:, : k + 1] @ mixing[k]
     gradient[:, k] = np.einsum("njd,j->nd", gradient[:, : k + 1], mixing[k])
-    return Columns(value, gradient)
+    return FunctionValues(value, gradient)
 
 
-def _cut(rows: Array | np.ndarray, budget: Budget) -> Array:
-    """(chunk · batch, …) → (chunk, batch, …)."""
-    return jnp.asarray(rows).reshape(budget.chunk, budget.batch_size, *rows.shape[1:])
+def _cut(rows: Any, budget: Budget) -> Any:
+    """(chunk · batch, …) → (chunk, batch, …) for all arrays of a tree."""
+    shape = budget.chunk, budget.batch_size
+    return jax.tree.map(lambda a: jnp.asarray(a).reshape(*shape, *a.shape[1:]), rows)
 
 
-def _batches(points: Points, budget: Budget) -> tuple[Array, Array]:
-    return _cut(points.x, budget), _cut(points.weight, budget)
-
-
-def _stepper(loss: Callable[..., Array], budget: Budget) -> Callable[..., tuple]:
-    """A compiled chunk of Adam's steps; the rate rises briefly and falls as a cosine."""
-
-    @jax.jit
-    def run(maps: ScalarMap, state: Any, first: Array, inputs: tuple) -> tuple:
-        def step(carry: tuple, inputs: tuple) -> tuple:
-            maps, state = carry
-            i, *batch = inputs
-            value, slope = jax.value_and_grad(loss)(maps, *batch)
-            rate = rate_at(OPTIMIZER, budget.learning_rate, i, budget.n_steps)
-            return moved(OPTIMIZER, maps, slope, state, rate), value
-
-        numbers = first + jnp.arange(budget.chunk)
-        (maps, state), values = jax.lax.scan(step, (maps, state), (numbers, *inputs))
-        return maps, state, jnp.mean(values)
-
-    return run
-
-
-def _descend(
-    run: Callable[..., tuple],
-    maps: ScalarMap,
-    batches: Callable[[], tuple],
-    budget: Budget,
-    watch: Watch,
+def _descended(
+    maps: ScalarMap, chunk: Callable[[], Any], loss: Any, budget: Budget, watch: Watch
 ) -> ScalarMap:
-    """All chunks of steps; `watch` hears of each chunk's mean loss."""
+    """The maps after all chunks of steps; `watch` gets each chunk's mean loss."""
     state = begun(OPTIMIZER, maps)
     for first in range(0, budget.n_steps, budget.chunk):
-        maps, state, value = run(maps, state, jnp.asarray(first), batches())
-        if not np.isfinite(value):
-            raise FloatingPointError("training diverged: try a smaller learning_rate")
-        watch(first + budget.chunk, float(value))
+        steps = Steps(first, budget.chunk, budget.n_steps, budget.learning_rate)
+        before = maps
+        maps, state, total, is_finite = descend(
+            maps, state, chunk(), loss, steps, optimizer=OPTIMIZER
+        )
+        if not is_finite:
+            raise DivergedError(
+                f"training diverged (NaN or inf) after step {first}: try a smaller learning_rate",
+                before,
+            )
+        watch(first + budget.chunk, float(total) / budget.chunk)
     return maps

@@ -129,7 +129,8 @@ def test_a_sample_has_the_weighted_laplacian_of_its_density():
 
 
 def test_training_that_diverges_is_an_error_with_the_last_finite_maps():
-    problem = EigenProblem(Box([0.0], [1.0]), potential=lambda x: 1 / jnp.maximum(x[:, 0] - 0.01, 0))
+    pole = lambda x: 1 / jnp.maximum(x[:, 0] - 0.01, 0)  # noqa: E731
+    problem = EigenProblem(Box([0.0], [1.0]), potential=pole)
     solver = EigenSolver(2, n_maps=2, hidden=(8,), n_steps=32, batch_size=64, n_points=100)
     with pytest.raises(DivergedError, match="try a smaller learning_rate") as caught:
         solver.solve(problem)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data.data_files import FILES, data_folders
+from piefs.data.fetch import FILES, data_folders
 from piefs.data.files import write_with
 from piefs.errors import InputError
 

@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from piefs.data import load
-from piefs.data.array_files import load_arrays
 from piefs.data.files import reading, write_with
+from piefs.data.npy import load_npz
 from reproduction.cells import ALL_DATASETS, EMBEDDING, MODES, PIEFS, PLANE, Cell
 from reproduction.entries import TITLES
 from reproduction.published import ACCURACY, GRAM_ERROR
@@ -62,7 +62,7 @@ def _planes(records: Records) -> dict[str, dict[str, np.ndarray]]:
         path = records.plane(cell)
         if path.exists():
             with reading(path, remedy(cell)), path.open("rb") as stream:
-                found[dataset] = load_arrays(stream, path)
+                found[dataset] = load_npz(stream, path)
     return found
 
 

@@ -13,7 +13,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from piefs.data.data_files import FILES, locate
+from piefs.data.fetch import FILES, locate
 from piefs.errors import DataNotFoundError, InputError
 from reproduction.cells import Cell, cells_of
 from reproduction.grid import Watcher, run_grid

@@ -19,7 +19,7 @@ sys.path.insert(0, str(ROOT))
 from lab.fuzz.cases import judged, outcome, spoiled  # noqa: E402
 from lab.fuzz.seeds import make_seeds  # noqa: E402
 from lab.fuzz.targets import TARGETS  # noqa: E402
-from piefs.data import bounds  # noqa: E402
+from piefs.data import files  # noqa: E402
 
 N_FILES = {"model": 15, "run": 15, "records": 10, "large-parquet": 25, "large-zarr": 15}
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -91,7 +91,7 @@ def test_text_that_is_no_unicode_makes_no_broken_strings(tmp_path):
 
 
 def test_an_archive_that_blows_up_a_thousandfold_is_not_unpacked(tmp_path, monkeypatch):
-    monkeypatch.setattr(bounds, "FREE_BYTES", 1_000_000)
+    monkeypatch.setattr(files, "FREE_BYTES", 1_000_000)
     with zipfile.ZipFile(tmp_path / "table.npz", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("x.npy", npy_header("(1000000,)") + bytes(8_000_000))
     assert "would unpack to" in refused("npz", tmp_path)
@@ -114,7 +114,7 @@ def test_a_parquet_file_that_claims_more_rows_than_its_bytes_could_hold_is_refus
     import pyarrow as pa
     from pyarrow import parquet
 
-    monkeypatch.setattr(bounds, "FREE_BYTES", 1_000_000)
+    monkeypatch.setattr(files, "FREE_BYTES", 1_000_000)
     parquet.write_table(pa.table({"a": np.zeros(1_000_000)}), tmp_path / "table.parquet")
     assert "would unpack to" in refused("parquet", tmp_path)
 

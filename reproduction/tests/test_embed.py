@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from piefs.data import load
-from piefs.data.data_files import FILES
-from piefs.data.download import fetch
+from piefs.data.fetch import FILES, fetch
 from piefs.errors import DataNotFoundError, InputError
 from reproduction.embed import build_cifar10_r18, embed, save_splits
 

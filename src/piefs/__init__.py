@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from piefs.core.metric import Metric
     from piefs.core.rotations import Rotation
     from piefs.core.weighting import LossWeights
-    from piefs.data.opening import open_rows
+    from piefs.data.readers import open_rows
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.training.checkpoint import Checkpoint
@@ -63,7 +63,7 @@ _HOMES = {
     "keep_compiled": "training.compilation",
     "keep_memory": "training.memory",
     "load": "estimators",
-    "open_rows": "data.opening",
+    "open_rows": "data.readers",
     "tune": "app.tuning",
 }
 

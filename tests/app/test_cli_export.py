@@ -12,7 +12,7 @@ import onnxruntime
 import pytest
 
 from commands import piefs
-from piefs.data.table_files import read_table
+from piefs.data.readers import read_table
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -133,7 +133,7 @@ def test_bad_requests_are_one_line_and_write_nothing(folder, arguments, said):
 
 @pytest.mark.parametrize("suffix", ["arrow", "feather", "parquet"])
 def test_columnar_files_go_in_and_come_out(folder, suffix):
-    from piefs.data.table_files import write_table
+    from piefs.data.writers import write_table
 
     table = read_table(folder / "new.csv")
     write_table(folder / f"new.{suffix}", table.columns)

@@ -5,10 +5,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from piefs.data import large_files as large
 from piefs.data import large_tables as large_sets
-from piefs.data.large_files import is_to_be_streamed, open_large
+from piefs.data import streamed as large
 from piefs.data.large_tables import load_large
+from piefs.data.streamed import is_to_be_streamed, open_streamed
 from piefs.data.tabular import load_own
 from piefs.errors import InputError
 
@@ -112,7 +112,7 @@ def test_files_of_other_columns_are_refused(mixed, tmp_path):
     parquet.write_table(pa.table({"a": [1.0]}), tmp_path / "0.parquet")
     parquet.write_table(pa.table({"b": [1.0]}), tmp_path / "1.parquet")
     with pytest.raises(InputError, match="other columns"):
-        open_large(tmp_path)
+        open_streamed(tmp_path)
 
 
 def test_yes_and_no_may_be_any_bytes(tmp_path):
@@ -128,13 +128,13 @@ def test_yes_and_no_may_be_any_bytes(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + bytes(100) + b"PAR1"])
 def test_a_damaged_file_is_no_matter_of_its_size(tmp_path, content):
     (tmp_path / "x.parquet").write_bytes(content)
-    for read in (lambda path: is_to_be_streamed(path, None), open_large):
+    for read in (lambda path: is_to_be_streamed(path, None), open_streamed):
         with pytest.raises(InputError, match=r"x\.parquet is damaged"):
             read(tmp_path / "x.parquet")
 
 
 def test_fewer_rows_than_a_footer_counts_are_damage(mixed, monkeypatch):
-    table = open_large(mixed / "parts")
+    table = open_streamed(mixed / "parts")
     batches = parquet.ParquetFile.iter_batches
     monkeypatch.setattr(
         parquet.ParquetFile, "iter_batches", lambda *a, **k: (b[1:] for b in batches(*a, **k))
@@ -148,4 +148,4 @@ def test_text_that_is_no_unicode_is_damage(tmp_path):
     broken = pa.Array.from_buffers(pa.string(), 2, [None, ends, pa.py_buffer(b"\xff\xff")])
     parquet.write_table(pa.table({"word": broken}), tmp_path / "x.parquet")
     with pytest.raises(InputError, match=r"x\.parquet is damaged"):
-        list(open_large(tmp_path / "x.parquet").blocks())
+        list(open_streamed(tmp_path / "x.parquet").blocks())

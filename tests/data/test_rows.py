@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from piefs.data import rows as sources
-from piefs.data.opening import chunked_rows, parquet_rows
+from piefs.data.parquet import parquet_rows
 from piefs.data.rows import (
     GroupedRows,
     PickedColumns,
@@ -94,16 +94,6 @@ def test_scaled_rows_are_those_of_a_scaled_matrix(matrix, monkeypatch):
         )
     assert scaled.dtype == np.float32
     assert len(scaled) == 21
-
-
-@pytest.mark.parametrize("sizes", [(5, 2), ((5, 6, 10), (3,)), None], ids=str)
-def test_chunks_of_an_array_that_has_them(matrix, sizes):
-    class Chunked:
-        chunks, shape, dtype = sizes, matrix.shape, matrix.dtype
-        __len__ = staticmethod(lambda: 21)
-        __getitem__ = staticmethod(lambda index: matrix[index])
-
-    np.testing.assert_array_equal(chunked_rows(Chunked())[np.array([20, 4, 5])], matrix[[20, 4, 5]])
 
 
 def test_an_iterable_of_chunks_is_spooled(matrix):

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
+from piefs.data.readers import read_table
 from piefs.data.table import Table
-from piefs.data.table_files import read_table, write_table
 from piefs.data.tabular import label_texts, load_own
+from piefs.data.writers import write_table
 from piefs.errors import InputError
 
 N = 100

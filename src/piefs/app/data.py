@@ -11,8 +11,7 @@ from rich.table import Table
 
 from piefs.app.reproduce import reproduction
 from piefs.data import BUILTIN
-from piefs.data.data_files import FILES, DataFile, locate
-from piefs.data.download import fetch
+from piefs.data.fetch import FILES, DataFile, fetch, locate
 from piefs.errors import DataNotFoundError, InputError
 
 

@@ -15,8 +15,8 @@ from piefs.app.options import LargeSource, Machine, ModelOptions, Source
 from piefs.app.run import RunFolder, TableDetails, run
 from piefs.data import BUILTIN, Dataset, load
 from piefs.data.documents import read_json, read_toml, reading
-from piefs.data.large_files import is_to_be_streamed
 from piefs.data.large_tables import is_target_file, load_large
+from piefs.data.streamed import is_to_be_streamed
 from piefs.data.tabular import load_own
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import n_rows_to_learn_from, resolve_settings

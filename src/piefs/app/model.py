@@ -13,8 +13,8 @@ from piefs.data import BUILTIN, load
 from piefs.data.documents import reading
 from piefs.data.encoder import TableEncoder
 from piefs.data.models import DOCUMENT
+from piefs.data.readers import read_table
 from piefs.data.table import Table
-from piefs.data.table_files import read_table
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import load_with_document

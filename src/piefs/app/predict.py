@@ -17,10 +17,9 @@ from rich.table import Table as RichTable
 from piefs.app.model import EncodedRows, FittedModel, by_position, open_model, read_rows
 from piefs.app.options import LargeRows, Rows
 from piefs.data import BUILTIN, Split
-from piefs.data.large_files import is_to_be_streamed, open_large
-from piefs.data.streams import Block, check_streamable, csv_texts, write_blocks
-from piefs.data.table_files import write_table
+from piefs.data.streamed import is_to_be_streamed, open_streamed
 from piefs.data.tabular import label_texts, target_numbers
+from piefs.data.writers import Block, check_streamable, csv_texts, write_blocks, write_table
 from piefs.errors import InputError
 from piefs.estimators import PIEFSRegressor
 from piefs.report.scores import classification_scores, regression_scores
@@ -93,7 +92,7 @@ def _streamed(
     model: FittedModel, data: str, unseen: Counter[str]
 ) -> tuple[int, Iterator[EncodedRows]]:
     """How many rows a table has, and its blocks; `unseen` counts categories as they are read."""
-    table, encoder = open_large(Path(data)), model.encoder
+    table, encoder = open_streamed(Path(data)), model.encoder
     needed = [column.name for column in encoder.used]
     needed += [] if model.id_column is None else [model.id_column]
     # All columns if those that are needed go by other names (`by_position`).

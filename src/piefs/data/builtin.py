@@ -7,10 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from sklearn.datasets import load_digits, make_circles, make_moons
-from sklearn.model_selection import train_test_split
 
-from piefs.data.data_files import FILES, read_npz, read_table
+from piefs.data.fetch import FILES, read_arrays
 from piefs.data.splits import Dataset, Split, split_stratified
 from piefs.errors import InputError
 
@@ -32,6 +30,8 @@ def _plane(name: str, x: np.ndarray, y: np.ndarray, split_seed: int, description
 
 def two_moons(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """Two interleaved half circles, noise 0.1."""
+    from sklearn.datasets import make_moons
+
     x, y = map(np.asarray, make_moons(n_samples=10_000, noise=0.1, random_state=0))
     return _plane("two-moons", x, y, split_seed, "two interleaved half circles, noise 0.1")
 
@@ -42,6 +42,8 @@ def circles(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     The paper gives no ratio of radii. At scikit-learn's default of 0.8 the noise makes the classes
     overlap, and the reported 99.9 % would exceed what any classifier can reach.
     """
+    from sklearn.datasets import make_circles
+
     points = make_circles(n_samples=10_000, noise=0.05, factor=0.5, random_state=0)
     x, y = map(np.asarray, points)
     return _plane("circles", x, y, split_seed, "two concentric circles, noise 0.05")
@@ -49,6 +51,8 @@ def circles(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
 
 def digits(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """scikit-learn's 8×8 digits, in [0, 1]."""
+    from sklearn.datasets import load_digits
+
     x, y = map(np.asarray, load_digits(return_X_y=True))
     splits = split_stratified((x / 16).astype(np.float32), y.astype(np.int32), seed=split_seed)
     return Dataset(
@@ -63,7 +67,7 @@ def digits(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
 
 def htru2(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """Pulsar candidates (Lyon et al. 2016): eight features, z-scored."""
-    table = read_table(FILES["htru2"], data_dir)
+    table = read_arrays(FILES["htru2"], data_dir)["table"]
     x, y = table[:, :8].astype(np.float32), table[:, 8].astype(np.int32)
     return Dataset(
         "htru2",
@@ -80,7 +84,9 @@ def mnist(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
 
     At random, because the two halves of the test file differ in difficulty.
     """
-    arrays = read_npz(FILES["mnist"], data_dir)
+    from sklearn.model_selection import train_test_split
+
+    arrays = read_arrays(FILES["mnist"], data_dir)
     flat = {name: arrays[name].reshape(-1, 784) for name in ("x_train", "x_test")}
     y_test = arrays["y_test"].astype(np.int32)
     validation, test = train_test_split(
@@ -115,7 +121,7 @@ def cifar10_r18(data_dir: str | Path | None = None, split_seed: int = 0) -> Data
 
 
 def _embeddings(name: str, prefix: str, about: str, data_dir: str | Path | None) -> Dataset:
-    arrays = read_npz(FILES[name], data_dir)
+    arrays = read_arrays(FILES[name], data_dir)
 
     def part(name: str) -> Split:
         return Split(arrays[f"x_{name}"].astype(np.float32), arrays[f"y_{name}"].astype(np.int32))

@@ -14,6 +14,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from piefs.errors import InputError, PiefsError, StorageError
 MOST_DOCUMENT_BYTES = 256 * 2**20
 FREE_BYTES = 2**30  # any file may unpack to this much
 MOST_FOLD = 100  # beyond that, to so many times its own size
+MOST_COLUMNS = 1_000_000
 LARGEST_INTEGER = 2**64
 
 DAMAGE = (
@@ -212,3 +214,24 @@ def stored_bytes(path: Path, enough: float) -> int:
             if total >= enough:
                 return total
     return total
+
+
+def require_few_columns(path: Path, n_columns: int) -> None:
+    """Refuse a table so wide that its names alone would fill the memory."""
+    if n_columns > MOST_COLUMNS:
+        raise InputError(
+            f"{path} has {n_columns:,} columns, more than {MOST_COLUMNS:,}; is it meant to be "
+            "transposed?"
+        )
+
+
+def optional(name: str, what: str, extra: str = "app") -> Any:
+    """A module that a plain install does not bring; without it, an error says what to install."""
+    package = name.partition(".")[0]
+    try:
+        import_module(package)
+        return import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"{what} needs the package {package}: pip install 'piefs-learn[{extra}]'"
+        ) from error

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data.array_files import read_array
 from piefs.data.codes import coded
 from piefs.data.encoder import ColumnEncoding, TableEncoder
-from piefs.data.large_files import LargeTable, encoded_rows, open_large
+from piefs.data.npy import read_array
 from piefs.data.rows import SelectedRows
 from piefs.data.splits import Dataset, Rows, Split
+from piefs.data.streamed import StreamedTable, encoded_rows, open_streamed
 from piefs.data.table import Table
 from piefs.data.tabular import (
     SHARE,
@@ -58,7 +58,7 @@ def load_large(
     At most 20,000 rows each are held out for validation and for test. Columns are judged by all
     training rows, or by a sample where those are very many.
     """
-    table = open_large(path)
+    table = open_streamed(path)
     name, cells = _target_cells(table, target)
     head = next(table.blocks())
     if name is not None and name not in head.columns:
@@ -92,7 +92,7 @@ def load_large(
     return OwnData(dataset, encoder, None, task, tuple(notices))
 
 
-def _target_cells(table: LargeTable, target: str | None) -> tuple[str | None, np.ndarray | None]:
+def _target_cells(table: StreamedTable, target: str | None) -> tuple[str | None, np.ndarray | None]:
     """The name of the target and its cells: a column, or an `.npy` file of labels."""
     if target is None:
         return None, None
@@ -110,7 +110,7 @@ def _target_cells(table: LargeTable, target: str | None) -> tuple[str | None, np
 
 
 def _target(
-    table: LargeTable, name: str | None, cells: np.ndarray | None, task: str, notices: list[str]
+    table: StreamedTable, name: str | None, cells: np.ndarray | None, task: str, notices: list[str]
 ) -> tuple[str, Target]:
     """The target as `load_own` has it, judged by some of its cells where they are very many."""
     if name is None or cells is None:
@@ -158,7 +158,7 @@ def _some(rows: np.ndarray, seed: int) -> np.ndarray:
 
 
 def _encoder(
-    table: LargeTable,
+    table: StreamedTable,
     features: Sequence[str],
     missing: str,
     train: np.ndarray,
@@ -188,7 +188,7 @@ def _without_counter(column: ColumnEncoding, sample: Table, rows: np.ndarray) ->
 
 
 def _read(
-    table: LargeTable, encoder: TableEncoder, truth: Target, parts: dict[str, np.ndarray]
+    table: StreamedTable, encoder: TableEncoder, truth: Target, parts: dict[str, np.ndarray]
 ) -> dict[str, Split]:
     """Splits in memory, all of them read in one pass."""
     rows = np.unique(np.concatenate(list(parts.values())))

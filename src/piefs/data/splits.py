@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from sklearn.model_selection import GroupShuffleSplit, train_test_split
 
 from piefs.data.cells import is_missing, kind_of, parse, texts
 from piefs.data.table import Table
@@ -84,6 +83,8 @@ def split_stratified(
 
     The paper's low-dimensional sets are cut 70/15/15.
     """
+    from sklearn.model_selection import train_test_split
+
     n_validation, n_test = (round(fraction * len(y)) for fraction in fractions)
     rest, test = train_test_split(
         np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
@@ -116,6 +117,8 @@ def split_by_group(table: Table, group: str, rows: np.ndarray, share: float, see
 
 
 def _group_shuffle(groups: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    from sklearn.model_selection import GroupShuffleSplit
+
     splitter = GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
     return next(splitter.split(groups, groups=groups))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from piefs.data.cells import is_missing, kind_of, parse, texts
 from piefs.data.encoder import TableEncoder
+from piefs.data.readers import read_table
 from piefs.data.splits import (
     Dataset,
     Rows,
@@ -20,7 +21,6 @@ from piefs.data.splits import (
     split_stratified,
 )
 from piefs.data.table import Table, listing
-from piefs.data.table_files import read_table
 from piefs.errors import InputError
 
 TASKS = ("auto", "classification", "regression", "unsupervised")

@@ -12,7 +12,7 @@ from typing import Any
 from piefs.data import atomic
 from piefs.data.documents import read_json, reading
 from piefs.data.encoder import TableEncoder
-from piefs.data.table_files import read_table
+from piefs.data.readers import read_table
 from piefs.errors import InputError
 from piefs.estimators.files import load_with_document
 from piefs.report import pictures

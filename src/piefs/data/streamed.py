@@ -1,36 +1,33 @@
-"""Tables larger than memory: read block by block, each block a `Table`.
+"""Tables that are read block by block, each block a `Table`, since they may not fit into memory.
 
-Arrays (`.npy`, Zarr) and Parquet, a file or a folder of files. What asks for one column gets it
-whole, which is as much as the labels take; all else sees some ten thousand rows at a time.
+Arrays (`.npy`, Zarr) and Parquet, a file or a folder of files. A single column, such as the labels,
+may be read as a whole; everything else sees some ten thousand rows at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 
-from piefs.data.array_files import mapped
-from piefs.data.arrow_files import column_from_arrow, parquet_footers, pyarrow_parquet, require_rows
-from piefs.data.documents import decoding
 from piefs.data.encoder import TableEncoder
-from piefs.data.opening import KINDS, chunked_rows, parquet_files
+from piefs.data.npy import is_zarr
+from piefs.data.parquet import parquet_batches, parquet_files, parquet_footers
+from piefs.data.readers import STREAMED_KINDS, open_matrix
 from piefs.data.rows import PickedColumns, Rows, spooled
 from piefs.data.table import Table
-from piefs.data.zarr_files import ZarrMatrix, is_zarr
 from piefs.errors import InputError
 
-LARGE_BYTES = 2**30  # of numbers in a file: beyond, it is read block by block unless someone says
+LARGE_BYTES = 2**30  # of numbers in a file: beyond, it is streamed unless the user says otherwise
 BLOCK_CELLS = 2**22  # in memory at a time
-SAMPLE_CELLS = 2**24  # that say what becomes of the columns
-SAMPLE_RUNS = 256  # of neighbouring rows, spread over the table
+SAMPLE_CELLS = 2**24  # that decide the encoding of the columns
+SAMPLE_RUNS = 256  # of consecutive rows, spread over the table
 
 
 @dataclass(frozen=True, eq=False)
-class LargeTable:
+class StreamedTable:
     """Named columns that are read block by block; `array` is the matrix behind them, if any.
 
     `stream(names, n)` gives the named columns of all rows, n rows at a time.
@@ -46,7 +43,7 @@ class LargeTable:
         return self.n_rows
 
     def blocks(self, names: Sequence[str] | None = None) -> Iterator[Table]:
-        """All rows, as tables that know which rows they are."""
+        """All rows, as tables that know their row numbers."""
         names = self.names if names is None else names
         start = 0
         for columns in self.stream(names, max(1, BLOCK_CELLS // len(names))):
@@ -59,7 +56,7 @@ class LargeTable:
         return np.concatenate([block.columns[name] for block in self.blocks([name])])
 
     def take(self, rows: np.ndarray, names: Sequence[str] | None = None) -> Table:
-        """The given rows, which have to be in ascending order."""
+        """The given rows, which must be in ascending order."""
         names = self.names if names is None else names
         if self.array is not None:
             found = self.array[rows]
@@ -75,7 +72,7 @@ class LargeTable:
         return Table(columns, self.source, rows + 1)
 
     def sample_rows(self) -> np.ndarray:
-        """All rows, or as many as it takes to judge columns by: neighbours, spread over all."""
+        """Enough rows to judge columns by: all, or runs of neighbours spread over the table."""
         most = SAMPLE_CELLS // len(self.names)
         if len(self) <= most:
             return np.arange(len(self))
@@ -90,7 +87,9 @@ def is_to_be_streamed(path: Path, asked: bool | None) -> bool:
     files = parquet_files(path)
     is_array = path.suffix.lower() == ".npy" or is_zarr(path)
     if asked and not (files or is_array):
-        raise InputError(f"{path} cannot be read block by block; give {KINDS}, or leave --lazy out")
+        raise InputError(
+            f"{path} cannot be read block by block; give {STREAMED_KINDS}, or leave --lazy out"
+        )
     if asked is not None:
         return asked
     if path.is_dir():
@@ -100,23 +99,12 @@ def is_to_be_streamed(path: Path, asked: bool | None) -> bool:
     return is_array and path.is_file() and path.stat().st_size > LARGE_BYTES
 
 
-def open_large(path: Path) -> LargeTable:
+def open_streamed(path: Path) -> StreamedTable:
     """A table to be read block by block."""
     path = Path(path)
-    files = parquet_files(path)
-    if files:
+    if files := parquet_files(path):
         return _open_parquet(files, path)
-    if not path.exists():
-        raise InputError(f"{path} does not exist; check the name and the folder")
-    if is_zarr(path):
-        return _from_array(chunked_rows(ZarrMatrix(path)), path)
-    if path.suffix.lower() == ".npy":
-        return _from_array(mapped(path), path)
-    raise InputError(f"{path} cannot be read block by block; give {KINDS}")
-
-
-def _from_array(array: Rows, path: Path) -> LargeTable:
-    """The columns x0, x1, … of a matrix."""
+    array = open_matrix(path)
     places = {f"x{j}": j for j in range(array.shape[1])}
 
     def stream(names: Sequence[str], n: int) -> Iterator[dict[str, np.ndarray]]:
@@ -124,12 +112,11 @@ def _from_array(array: Rows, path: Path) -> LargeTable:
             block = array[start : start + n]
             yield {name: block[:, places[name]] for name in names}
 
-    return LargeTable(tuple(places), len(array), stream, str(path), array)
+    return StreamedTable(tuple(places), len(array), stream, str(path), array)
 
 
-def _open_parquet(files: Sequence[Path], path: Path) -> LargeTable:
-    footers, pyarrow = parquet_footers(files), import_module("pyarrow")
-    open_file = pyarrow_parquet(path).ParquetFile
+def _open_parquet(files: Sequence[Path], path: Path) -> StreamedTable:
+    footers = parquet_footers(files)
     columns = footers[0].schema.names
     for footer in footers:
         if footer.schema.names != columns:
@@ -138,21 +125,13 @@ def _open_parquet(files: Sequence[Path], path: Path) -> LargeTable:
             )
 
     def stream(names: Sequence[str], n: int) -> Iterator[dict[str, np.ndarray]]:
-        for footer in footers:
-            with decoding(footer.path), open_file(footer.path) as opened:
-                n_read = 0
-                for batch in opened.iter_batches(batch_size=n, columns=list(names)):
-                    batch.validate(full=True)  # offsets that point elsewhere would be followed
-                    n_read += len(batch)
-                    table = pyarrow.Table.from_batches([batch])
-                    yield {name: column_from_arrow(table[name], pyarrow.types) for name in names}
-                require_rows(footer.n_rows, n_read)
+        return parquet_batches(footers, names, n)
 
     n_rows = sum(footer.n_rows for footer in footers)
-    return LargeTable(tuple(columns), n_rows, stream, str(path))
+    return StreamedTable(tuple(columns), n_rows, stream, str(path))
 
 
-def encoded_rows(table: LargeTable, encoder: TableEncoder) -> Rows:
+def encoded_rows(table: StreamedTable, encoder: TableEncoder) -> Rows:
     """The features of all rows: of an array in place, of other tables in a scratch file."""
     used = encoder.used
     if table.array is not None and all(one.kind in ("number", "boolean") for one in used):

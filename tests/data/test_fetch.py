@@ -11,8 +11,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from piefs.data.data_files import FILES, DataFile
-from piefs.data.download import fetch
+from piefs.data.fetch import FILES, DataFile, fetch
 from piefs.errors import InputError
 
 TABLE = np.arange(6.0).reshape(2, 3)
@@ -50,7 +49,7 @@ def zipped(name, text):
 def test_a_good_file_takes_its_place(server, tmp_path):
     served, address = server
     (served / "a.csv").write_text(TEXT)
-    path = fetch(data_file(f"{address}/a.csv"), tmp_path / "data")
+    path = fetch(data_file(f"{address}/a.csv"), tmp_path / "data", progress=True)
     assert path == tmp_path / "data" / "toy" / "toy.csv"
     assert path.read_text() == TEXT
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from piefs.data import load
-from piefs.data.data_files import FILES
+from piefs.data.fetch import FILES
 from piefs.errors import DamagedDataError, DataNotFoundError, InputError
 
 NEEDS_FILES = {"htru2", "mnist", "cifar10-embedding"}

@@ -1,0 +1,166 @@
+"""Parquet and Arrow files, read by pyarrow: whole, by row groups, or in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from piefs.data.files import decoding, optional, require_few_columns, require_plausible
+from piefs.data.npy import is_zarr
+from piefs.data.rows import GroupedRows
+from piefs.data.table import Table, distinct, listing, suggestion
+from piefs.errors import InputError
+
+CELL_BYTES = 8
+
+
+def read_arrow(path: Path) -> Table:
+    """A Parquet file, or an Arrow one, whose name ends in `.arrow` or `.feather`."""
+    arrow = arrow_module("pyarrow", path)
+    with decoding(path):
+        if path.suffix.lower() == ".parquet":
+            with arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+                _plausible_bytes(path, file.metadata)
+                content = file.read()
+        else:
+            content = arrow_module("pyarrow.feather", path).read_table(path, memory_map=False)
+        require_few_columns(path, content.num_columns)
+        content.validate(full=True)  # offsets that point elsewhere would be followed
+        columns = [_cells(column, arrow.types) for column in content.columns]
+    names = distinct(content.column_names, path)
+    return Table(dict(zip(names, columns, strict=True)), str(path))
+
+
+def arrow_module(name: str, path: Path) -> Any:
+    """A module of pyarrow, or an error that says how to install it."""
+    return optional(name, f"{path}: {path.suffix[1:].lower() or 'Parquet'}")
+
+
+def _cells(column: Any, types: Any) -> np.ndarray:
+    whole_booleans = types.is_boolean(column.type) and not column.null_count
+    if whole_booleans or types.is_floating(column.type) or types.is_integer(column.type):
+        return column.to_numpy()
+    return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+
+
+# --- files that are not read as a whole --------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ParquetFooter:
+    """What a Parquet file says about itself: its columns, and the rows and bytes of its groups."""
+
+    path: Path
+    schema: Any
+    group_rows: tuple[int, ...]
+    n_bytes: int
+
+    @property
+    def n_rows(self) -> int:
+        return sum(self.group_rows)
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """A Parquet file, or those in a folder and its subfolders, by name; none for other paths."""
+    if path.is_dir() and not is_zarr(path):
+        return sorted(file for file in path.rglob("*.parquet") if file.is_file())
+    return [path] if path.suffix.lower() == ".parquet" and path.is_file() else []
+
+
+def parquet_footers(files: Sequence[Path]) -> list[ParquetFooter]:
+    """The footers of files, which have rows."""
+    footers = [_footer(path) for path in files]
+    if not sum(footer.n_rows for footer in footers):
+        raise InputError(f"{listing(map(str, files), 3)} has columns but no rows; add rows")
+    return footers
+
+
+def _footer(path: Path) -> ParquetFooter:
+    with decoding(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+        n_bytes, schema = _plausible_bytes(path, file.metadata), file.schema_arrow
+        distinct(schema.names, path)
+        if not schema.names:
+            raise InputError(f"{path} has no columns; add some")
+        groups = range(file.num_row_groups)
+        group_rows = tuple(file.metadata.row_group(i).num_rows for i in groups)
+        if min(group_rows, default=0) < 0 or sum(group_rows) != file.metadata.num_rows:
+            raise ValueError("the rows of its groups do not add up")
+        return ParquetFooter(path, schema, group_rows, n_bytes)
+
+
+def _plausible_bytes(path: Path, about: Any) -> int:
+    """The size of a Parquet file's decoded cells, if its bytes could hold them."""
+    require_few_columns(path, about.num_columns)
+    groups = (about.row_group(i) for i in range(about.num_row_groups))
+    n_bytes = sum(group.total_byte_size for group in groups)
+    claimed = max(CELL_BYTES * about.num_rows * about.num_columns, n_bytes)
+    require_plausible(path, claimed, "write it without compression and without dictionaries")
+    return n_bytes
+
+
+def _require_rows(n_claimed: int, n_found: int) -> None:
+    if n_found != n_claimed:
+        raise ValueError(f"{n_found} rows instead of {n_claimed}")
+
+
+def parquet_batches(
+    footers: Sequence[ParquetFooter], names: Sequence[str], n: int
+) -> Iterator[dict[str, np.ndarray]]:
+    """The named columns of all rows, at most n rows at a time."""
+    for footer in footers:
+        path, n_read = footer.path, 0
+        arrow = arrow_module("pyarrow", path)
+        with decoding(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=n, columns=list(names)):
+                batch.validate(full=True)
+                n_read += len(batch)
+                table = arrow.Table.from_batches([batch])
+                yield {name: _cells(table[name], arrow.types) for name in names}
+            _require_rows(footer.n_rows, n_read)
+
+
+def parquet_rows(
+    files: Sequence[Path], columns: Sequence[str] | None = None, dtype: Any = None
+) -> GroupedRows:
+    """Numeric columns of Parquet files, read by row groups."""
+    footers = parquet_footers(files)
+    names = list(columns) if columns is not None else footers[0].schema.names
+    types = [_number_type(footer, name) for footer in footers for name in names]
+    dtype = np.dtype(dtype or np.result_type(np.float32, *types))
+    places = [(footer.path, i) for footer in footers for i in range(len(footer.group_rows))]
+    starts = list(accumulate((n for one in footers for n in one.group_rows), initial=0))
+    open_file = arrow_module("pyarrow.parquet", files[0]).ParquetFile
+
+    def read(i: int) -> np.ndarray:
+        path, group = places[i]
+        with decoding(path), open_file(path) as file:
+            found = np.empty((starts[i + 1] - starts[i], len(names)), dtype)
+            for j, name in enumerate(names):  # one by one: all at once would take twice the memory
+                cells = file.read_row_group(group, columns=[name])[name].to_numpy()
+                _require_rows(len(found), len(cells))  # a single cell would fill the column
+                found[:, j] = cells
+        return found
+
+    return GroupedRows(read, starts, len(names), dtype)
+
+
+def _number_type(footer: ParquetFooter, name: str) -> np.dtype:
+    """The numpy type of a column of numbers."""
+    path, schema = footer.path, footer.schema
+    if name not in schema.names:
+        raise InputError(f"{path} has no column {name!r}{suggestion(str(name), schema.names)}")
+    try:
+        kind = np.dtype(schema.field(name).type.to_pandas_dtype())
+    except (NotImplementedError, TypeError):
+        kind = np.dtype(object)
+    if kind.kind not in "biuf":
+        raise InputError(
+            f"{path}: column {name!r} holds {schema.field(name).type}, and rows are numbers; name "
+            "the others in columns=[…], or encode it first (`piefs fit` does)"
+        )
+    return kind

@@ -23,7 +23,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from piefs.core.arrays import split_key
-from piefs.core.maps import ScalarMap, coordinates, init_map, stack
+from piefs.core.maps import ScalarMap, init_map, stack
 from piefs.training.batches import Samples, chunk_length, chunks, prefetched
 from piefs.training.config import Optimizer
 from piefs.training.step import begun, moved, rate_at
@@ -47,7 +47,7 @@ class Eigenfunctions(eqx.Module):
 
     def outputs(self, x: Array) -> Array:
         """h, shape (n, K): the networks' outputs before normalisation."""
-        return coordinates(self.maps, (x - self.center) / self.scale)
+        return self.maps.coordinates((x - self.center) / self.scale)
 
     def __call__(self, x: Array) -> Array:
         """ψ(x), shape (n, K), with the running mean squares: rows do not see each other."""
@@ -110,7 +110,7 @@ def ascend(
     """`n_steps` steps of Adam on the batches of a chunk, (steps, B, d); the rate is a cosine's."""
 
     def loss(maps: ScalarMap, x: Array, matrix: Array) -> tuple[Array, tuple[Array, Array]]:
-        psi, mean_square = normalized(coordinates(maps, (x - center) / scale))
+        psi, mean_square = normalized(maps.coordinates((x - center) / scale))
         return -objective(psi, matrix), (mean_square, eigenvalue_estimates(psi, matrix))
 
     def step(i: Array, state: Training) -> Training:

@@ -5,8 +5,6 @@ import pytest
 
 from piefs.core.maps import (
     ScalarMap,
-    coordinates,
-    coordinates_and_gradients,
     init_map,
     n_maps,
     stack,
@@ -142,10 +140,10 @@ def test_stack_inverts_unstack(make_map):
 def test_stacked_maps_equal_the_individual_ones(activation, rng, make_map):
     maps = [make_map(activation=activation) for _ in range(4)]
     x = jnp.asarray(rng.normal(size=(6, 3)))
-    phi, gradients = jax.jit(coordinates_and_gradients)(stack(maps), x)
+    phi, gradients = jax.jit(ScalarMap.coordinates_and_gradients)(stack(maps), x)
     assert phi.shape == (6, 4)
     assert gradients.shape == (6, 4, 3)
-    np.testing.assert_allclose(jax.jit(coordinates)(stack(maps), x), phi, rtol=1e-12)
+    np.testing.assert_allclose(jax.jit(ScalarMap.coordinates)(stack(maps), x), phi, rtol=1e-12)
     alone = jax.jit(lambda one, x: (one(x), one.value_and_gradient(x)[1].dense()))
     for k, one in enumerate(maps):
         value, gradient = alone(one, x)

@@ -12,7 +12,7 @@ from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
 from piefs.core.metric import RotatedDiag, SharedDiag
 from piefs.core.metric.scales import Diag
-from piefs.core.model import Model
+from piefs.core.model import Model, Scaling
 from piefs.core.rotations import ROTATIONS, rotate
 from piefs.report.relevance import (
     column_relevance,
@@ -35,17 +35,17 @@ def _close_figures():
 def model(metric):
     maps = stack([init_map(jax.random.key(k), D, (4,), "tanh") for k in range(K)])
     mixing = jnp.array([[1.0, 0.0], [0.5, 2.0]])
-    scale = jnp.array([1.0, 2.0, 0.5])
-    return Model(jnp.ones(D), scale, maps, mixing, metric, init_readout(2, K))
+    scale = np.array([1.0, 2.0, 0.5])
+    return Model(Scaling(np.ones(D), scale), maps, mixing, metric, init_readout(2, K))
 
 
 def test_outer_product_is_that_of_the_coordinates_in_the_inputs_the_maps_see(rng):
     fitted = model(SharedDiag(jnp.zeros(D)))
     x = rng.normal(size=(6, D)).astype(np.float32)
-    seen = fitted.standardized(x)
+    seen = fitted.scaled(jnp.asarray(x))
 
     def coordinates(row):
-        return fitted.coordinates((row * fitted.scale + fitted.center)[None])[0]
+        return fitted.coordinates(fitted.scaling.undone(row)[None])[0]
 
     slopes = np.asarray(jax.vmap(jax.jacrev(coordinates))(seen))
     expected = np.einsum("nki,nkj->ij", slopes, slopes) / 6
@@ -58,7 +58,7 @@ def test_matrices_are_scales_times_rotation_and_their_inverse_square_is_averaged
         lambda a: a.astype(jnp.float32), RotatedDiag(scales, angles, ROTATIONS["trotter"])
     )
     fitted, x = model(metric), rng.normal(size=(4, D)).astype(np.float32)
-    seen = fitted.standardized(x)
+    seen = fitted.scaled(jnp.asarray(x))
     found = metric_matrices(fitted, x)
     lam = np.exp(np.asarray(metric.log_scales(seen)))
     for i in range(4):
@@ -99,9 +99,9 @@ def test_slopes_by_map_are_mean_squares_of_the_coordinates_derivatives():
     x = np.random.default_rng(0).normal(size=(7, D)).astype(np.float32)
 
     def seen(z):  # the coordinates as functions of what the maps see
-        return fitted.coordinates(z[None] * fitted.scale + fitted.center)[0]
+        return fitted.coordinates(fitted.scaling.undone(z[None]))[0]
 
-    jacobians = jax.vmap(jax.jacobian(seen))(fitted.standardized(x))
+    jacobians = jax.vmap(jax.jacobian(seen))(fitted.scaled(jnp.asarray(x)))
     expected = np.mean(np.asarray(jacobians) ** 2, axis=0).T
     slopes = slopes_by_map(fitted, x)
     np.testing.assert_allclose(slopes, expected, rtol=1e-4)

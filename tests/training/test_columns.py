@@ -12,7 +12,6 @@ from piefs.training.batches import Samples
 from piefs.training.columns import (
     Columns,
     blockwise,
-    by_blocks,
     coordinates_of,
     dirichlet_matrix,
     energies_of,
@@ -158,19 +157,6 @@ def test_frozen_gram_error_is_that_of_the_frozen_columns_over_all_rows(rng, netw
     expected = np.sum(((phi.T * weights) @ phi / weights.sum() - np.eye(2)) ** 2)
     assert columns.frozen_gram_error(weights) == pytest.approx(expected)
     assert Columns(x, 4).frozen_gram_error(weights) == 0
-
-
-@given(n=st.integers(1, 40), size=st.integers(1, 50))
-def test_a_function_of_rows_is_the_same_by_blocks_of_any_size(n, size):
-    x = np.arange(3.0 * n).reshape(n, 3)
-    seen = []
-
-    def doubled(block):
-        seen.append(len(block))
-        return 2 * block[:, :2]
-
-    np.testing.assert_array_equal(by_blocks(doubled, x, size), 2 * x[:, :2])
-    assert max(seen) <= size
 
 
 @given(n=st.integers(2, 40), step=st.integers(1, 50), seed=st.integers(0, 99))

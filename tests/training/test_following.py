@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from piefs.core.maps import coordinates_and_gradients, init_map, stack
+from piefs.core.maps import init_map, stack
 from piefs.training.batches import Samples
 from piefs.training.config import TrainConfig
 from piefs.training.following import N_MARKS, outer_product, passes_mark
@@ -39,7 +39,7 @@ def samples():
 def test_outer_product_is_the_weighted_mean_over_rows_summed_over_maps(rng):
     maps = stack([init_map(jax.random.key(k), 3, (5, 5), "tanh") for k in range(2)])
     x, w = rng.normal(size=(7, 3)).astype(np.float32), rng.uniform(size=7).astype(np.float32)
-    _, gradients = map(np.asarray, coordinates_and_gradients(maps, x))
+    _, gradients = map(np.asarray, maps.coordinates_and_gradients(x))
     naive = sum(
         w[i] * np.outer(gradients[i, k], gradients[i, k]) for i in range(7) for k in range(2)
     )

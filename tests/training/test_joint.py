@@ -19,7 +19,7 @@ from piefs.core.losses import (
     half_sums,
     split_gram_error,
 )
-from piefs.core.maps import coordinates_and_gradients, init_map, stack, unstack
+from piefs.core.maps import init_map, stack, unstack
 from piefs.core.metric import Off, SharedDiag, init_metric
 from piefs.core.objectives import (
     Batch,
@@ -63,7 +63,7 @@ def test_the_loss_is_the_sum_of_its_definition(problem):
     params, batch = problem
     objective = JointObjective(0.3, 0.2, 1.5)
     loss, record = loss_on(objective, params, batch)
-    phi, gradients = coordinates_and_gradients(params.phi, batch.x)
+    phi, gradients = params.phi.coordinates_and_gradients(batch.x)
     w = np.asarray(batch.weight / batch.weight.sum())
     energies = np.einsum("n,nkd->", w, np.asarray(gradients) ** 2)
     prefix_losses = []
@@ -118,7 +118,7 @@ def test_without_labels_only_orthogonality_and_smoothness_count(problem):
 def test_a_batch_of_all_rows_counts_its_own_gram_matrix(problem):
     params, batch = problem
     _, record = loss_on(JointObjective(1.0, 0.0, population_gram=False), params, batch)
-    phi, _ = coordinates_and_gradients(params.phi, batch.x)
+    phi, _ = params.phi.coordinates_and_gradients(batch.x)
     assert float(record.gram_error) == pytest.approx(float(gram_error(gram(phi, batch.weight))))
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from piefs.core.maps import coordinates, init_map, stack
+from piefs.core.maps import init_map, stack
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier
 from piefs.estimators.measures import probe_cross_entropy
@@ -23,7 +23,7 @@ def test_distillation_reproduces_the_eigenmaps(circle):
     x = circle[1].astype(np.float32)
     targets = eigenmaps(x, 3)
     maps = graph_laplacian_maps(x, targets, hidden=(32, 32), activation="relu", seed=0)
-    learned = np.asarray(coordinates(stack(maps), jnp.asarray(x)))
+    learned = np.asarray(stack(maps).coordinates(jnp.asarray(x)))
     assert np.mean((learned - targets) ** 2) < 0.01
 
 
@@ -32,7 +32,7 @@ def test_distillation_lowers_the_loss_of_every_map(circle):
     targets = jnp.asarray(eigenmaps(x, 3), jnp.float32)
     fresh = stack([init_map(key, 2, (16,)) for key in jax.random.split(jax.random.key(0), 3)])
     error = [
-        np.mean((np.asarray(coordinates(maps, x)) - targets) ** 2, axis=0)
+        np.mean((np.asarray(maps.coordinates(x)) - targets) ** 2, axis=0)
         for maps in (fresh, distill(fresh, x, targets, 200))
     ]
     assert (error[1] < error[0]).all()
@@ -53,9 +53,9 @@ def test_many_rows_are_distilled_block_by_block_and_every_row_is_seen(equations)
     assert 2500 not in lengths
     targets = jnp.sign(x[:, :1]) * jnp.where(jnp.arange(2500) < 1700, 1, 2)[:, None]
     learned = distill(fresh, x, targets, 600)
-    error = np.mean((np.asarray(coordinates(learned, x)) - targets)[1700:] ** 2)
+    error = np.mean((np.asarray(learned.coordinates(x)) - targets)[1700:] ** 2)
     unseen = np.mean(
-        (np.asarray(coordinates(distill(fresh, x[:1700], targets[:1700], 600), x)) - targets)[1700:]
+        (np.asarray(distill(fresh, x[:1700], targets[:1700], 600).coordinates(x)) - targets)[1700:]
         ** 2
     )
     assert error < unseen

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.core.losses import init_readout
-from piefs.core.maps import coordinates_and_gradients, init_map, stack
+from piefs.core.maps import init_map, stack
 from piefs.core.metric import Off
 from piefs.core.objectives import Batch, SpectralObjective, Trainable, loss_on
 from piefs.errors import InputError
@@ -28,7 +28,7 @@ def test_the_loss_is_distance_and_energy(rng, float64):
     batch = Batch(x, jnp.zeros((9, 3)), target, jnp.ones(9), jnp.ones(9))
     params = Trainable(maps, Off(), init_readout(0, 3))
     loss, record = loss_on(SpectralObjective(0.3), params, batch)
-    phi, gradients = coordinates_and_gradients(maps, x)
+    phi, gradients = maps.coordinates_and_gradients(x)
     distance = np.mean(np.sum((np.asarray(phi) - np.asarray(target)) ** 2, axis=1))
     energy = np.mean(np.sum(np.asarray(gradients) ** 2, axis=(1, 2)))
     assert float(loss) == pytest.approx(distance + 0.3 * energy, rel=1e-12)

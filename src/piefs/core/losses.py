@@ -9,7 +9,6 @@ Labels such as eq:loss_orth are those of the paper's source.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
@@ -17,6 +16,7 @@ from jax.typing import ArrayLike
 
 from piefs.core.gradients import GradientField, dot
 from piefs.core.metric import Metric
+from piefs.core.model import Readout
 
 
 class WeightedSum(NamedTuple):
@@ -189,20 +189,6 @@ def squared_log_scales(log_scales: Array) -> Array:
 
 ReadoutLoss = Callable[[Array, Array], Array]
 """The loss of each row, (n,), from the readout's outputs (n, n_outputs) and the targets."""
-
-
-class Readout(eqx.Module):
-    """The affine map Φ ↦ B + WΦ (eq:class_log_prob); `weights` is (n_outputs, K).
-
-    Inactive coordinates enter Φ as zeros, which leaves their columns of W without effect.
-    """
-
-    weights: Array
-    bias: Array
-
-    def __call__(self, phi: Array) -> Array:
-        """Logits (or regression outputs), shape (n, n_outputs)."""
-        return phi @ self.weights.T + self.bias
 
 
 def init_readout(n_outputs: int, n_components: int, dtype: Any = None) -> Readout:

@@ -17,6 +17,7 @@ from jax import Array
 
 from piefs.core.arrays import numpy_for
 from piefs.core.gradients import FactoredField
+from piefs.core.model import Model, Scaling
 from piefs.core.networks import ACTIVATIONS, MLP, init_mlp, weight_gradient
 
 
@@ -31,6 +32,23 @@ class ScalarMap(eqx.Module):
     def __call__(self, x: Array) -> Array:
         """Values φ(x), shape (n,)."""
         return self.net(x)[:, 0]
+
+    def coordinates(self, x: Array) -> Array:
+        """Φ(x) = (φ_1(x), …, φ_K(x)), shape (n, K), of a stack.
+
+        One map after the other: a map's layers stay in the cache, which on a CPU is more than twice
+        as fast as one batched product per layer for all K.
+        """
+        return jax.lax.map(lambda phi: phi(x), self).T
+
+    def coordinates_and_gradients(self, x: Array) -> tuple[Array, Array]:
+        """Φ(x), shape (n, K), and all input gradients, shape (n, K, d), of a stack."""
+
+        def one(phi: ScalarMap) -> tuple[Array, Array]:
+            value, gradient = phi.value_and_gradient(x)
+            return value, gradient.dense()
+
+        return jax.vmap(one, out_axes=1)(self)
 
     def value_and_gradient(self, x: Array) -> tuple[Array, FactoredField]:
         """Values φ(x), shape (n,), and ∇φ(x) in the factored form u W₁ᵀ."""
@@ -124,20 +142,8 @@ def is_single(phi: ScalarMap) -> bool:
     return phi.net.biases[0].ndim == 1
 
 
-def coordinates(maps: ScalarMap, x: Array) -> Array:
-    """Φ(x) = (φ_1(x), …, φ_K(x)), shape (n, K), of a stack.
-
-    One map after the other: a map's layers stay in the cache, which on a CPU is more than twice as
-    fast as one batched product per layer for all K.
-    """
-    return jax.lax.map(lambda phi: phi(x), maps).T
-
-
-def coordinates_and_gradients(maps: ScalarMap, x: Array) -> tuple[Array, Array]:
-    """Φ(x), shape (n, K), and all input gradients, shape (n, K, d)."""
-
-    def one(phi: ScalarMap) -> tuple[Array, Array]:
-        value, gradient = phi.value_and_gradient(x)
-        return value, gradient.dense()
-
-    return jax.vmap(one, out_axes=1)(maps)
+# Models of networks can be given to compiled functions.
+jax.tree_util.register_dataclass(Scaling, ["center", "scale"], ["clip"])
+jax.tree_util.register_dataclass(
+    Model, ["scaling", "maps", "mixing", "metric", "readout", "units"], []
+)

@@ -1,39 +1,129 @@
-"""A fitted model: scaling, maps, metric and readout in one pytree of pure functions.
+"""A fitted model: scaling, maps, metric and readout. A plain dataclass that needs no JAX itself.
 
-Every method is differentiable and jittable, in the model's own dtype. Tables of any length go
-through `piefs.training.columns`, which evaluates the same functions block by block.
+Its methods are pure functions of arrays, of numpy or of JAX, whichever its maps take; under JAX
+they are differentiable and can be compiled. Tables of any length go through
+`piefs.training.columns.evaluate`, which runs the same functions block by block.
 """
 
-import equinox as eqx
-from jax import Array
+from __future__ import annotations
 
-from piefs.core.losses import Readout
-from piefs.core.maps import ScalarMap, coordinates
-from piefs.core.metric import Metric
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import numpy as np
+
+from piefs.core.ritz import Whitening
+from piefs.core.trees import in_precision
+
+if TYPE_CHECKING:
+    from piefs.core.metric import Metric
+
+Array = Any
+"""An array of numpy or of JAX."""
 
 
-class Model(eqx.Module):
-    """x ↦ Φ((x − center)/scale) = M (φ_1, …, φ_K) and the readout on top.
+class Maps(Protocol):
+    """A stack of K coordinate maps φ_1 … φ_K on ℝᵈ."""
 
-    `center` and `scale` have shape (d,); `mixing` M is K × K, lower triangular, and I where the
-    trained maps are the coordinates; `readout` has no outputs where training had no labels.
+    def coordinates(self, x: Array) -> Array:
+        """Φ(x), shape (n, K), at points (n, d)."""
+        ...
+
+    def coordinates_and_gradients(self, x: Array) -> tuple[Array, Array]:
+        """Φ(x), shape (n, K), and the gradients ∇φ_k(x), shape (n, K, d)."""
+        ...
+
+
+class Readout(NamedTuple):
+    """The affine map Φ ↦ B + WΦ (eq:class_log_prob); `weights` is (n_outputs, K).
+
+    Inactive coordinates enter Φ as zeros, which leaves their columns of W without effect.
     """
 
-    center: Array
-    scale: Array
-    maps: ScalarMap
-    mixing: Array
-    metric: Metric
-    readout: Readout
+    weights: Array
+    bias: Array
 
-    def standardized(self, x: Array) -> Array:
+    def __call__(self, phi: Array) -> Array:
+        """Logits (or regression outputs), shape (n, n_outputs)."""
+        return phi @ self.weights.T + self.bias
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """z = (x − center)/scale, column by column, in double precision; with a `clip` c smoothly
+    bounded to z/√(1 + (z/c)²).
+    """
+
+    center: np.ndarray
+    scale: np.ndarray
+    clip: float | None = field(default=None, metadata={"static": True})
+
+    def __call__(self, x: Array) -> Array:
+        """The scaled rows."""
+        z = (x - self.center) / self.scale
+        return z if self.clip is None else z / (1 + (z / self.clip) ** 2) ** 0.5
+
+    def undone(self, z: Array) -> Array:
+        """The rows that were scaled, of a scaling that does not clip."""
+        assert self.clip is None
+        return z * self.scale + self.center
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """x ↦ Φ(scaling(x)) = M (φ_1, …, φ_K) and the readout on top.
+
+    `mixing` M is K × K, lower triangular, and I if the trained maps are the coordinates; `readout`
+    has no outputs if training had no labels; `units` are those of a regression's targets.
+    """
+
+    scaling: Scaling | None
+    maps: Any
+    mixing: Array
+    metric: Metric | Any
+    readout: Readout
+    units: Scaling | None = None
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of its maps."""
+        return self.mixing.dtype
+
+    def scaled(self, x: Array) -> Array:
         """What the maps see."""
-        return (x - self.center) / self.scale
+        return x if self.scaling is None else self.scaling(x)
+
+    def of_scaled(self, z: Array) -> Array:
+        """Φ, shape (n, K), of rows that have been scaled."""
+        return self.maps.coordinates(z) @ self.mixing.T
 
     def coordinates(self, x: Array) -> Array:
         """Φ(x), shape (n, K)."""
-        return coordinates(self.maps, self.standardized(x)) @ self.mixing.T
+        return self.of_scaled(self.scaled(x))
 
     def outputs(self, x: Array) -> Array:
         """The readout's logits, or a regression's standardised predictions, (n, n_outputs)."""
         return self.readout(self.coordinates(x))
+
+    def gradients(self, x: Array) -> Array:
+        """∇φ_k of the coordinates in the inputs that the maps see, shape (n, K, d)."""
+        _, gradients = self.maps.coordinates_and_gradients(self.scaled(x))
+        return self.mixing @ gradients
+
+
+def finished(
+    maps: Any,
+    metric: Any,
+    readout: Readout,
+    scaling: Scaling | None,
+    whitening: Whitening,
+    dtype: Any,
+) -> Model:
+    """A model of trained maps, on the host and of type `dtype`, with whitened coordinates.
+
+    The readout reads what it read before; its columns for maps beyond these are dropped.
+    """
+    mixing, unmixing = whitening
+    weights = np.asarray(readout.weights)[:, : len(mixing)] @ unmixing
+    parts = in_precision((maps, mixing, metric, Readout(weights, np.asarray(readout.bias))), dtype)
+    return Model(scaling, *parts)

@@ -156,7 +156,8 @@ class SequentialObjective(Objective):
     ) -> tuple[Array, StepRecord]:
         """The weighted sum of the three losses."""
         if isinstance(sums.gram, HalfSums):
-            orth = frozen_error + split_row_error(sums.gram, k, self.n_rows)
+            added = split_row_error(sums.gram, k, self.n_rows)
+            orth = jnp.asarray(frozen_error, added.dtype) + added
         else:
             orth = gram_error(sums.gram.mean, k + 1)
         mde = sums.energy.mean

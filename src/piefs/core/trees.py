@@ -20,7 +20,8 @@ from piefs.errors import ModelFileError
 
 KINDS = {
     "Model": "model",
-    "Readout": "losses",
+    "Scaling": "model",
+    "Readout": "model",
     "ScalarMap": "maps",
     "MLP": "networks",
     **dict.fromkeys(("Off", "Diag", "SharedDiag", "ClosedForm"), "metric"),
@@ -79,6 +80,11 @@ def filled(like: Any, arrays: dict[str, np.ndarray]) -> Any:
     for name, leaf in expected.items():
         _check(name, arrays[name], str(leaf.dtype), list(leaf.shape))
     return _filled(like, arrays, "")
+
+
+def in_precision(tree: Any, dtype: Any) -> Any:
+    """The tree with its arrays on the host, all of one type: they pickle and copy as they are."""
+    return _filled(tree, {k: a.astype(dtype) for k, a in named_arrays(tree).items()}, "")
 
 
 def _joined(path: str, name: str) -> str:

@@ -37,7 +37,7 @@ from piefs.training.batches import Samples
 from piefs.training.callbacks.progress import ProgressPrinter
 from piefs.training.callbacks.stages import Stage, announce, dismiss, telling
 from piefs.training.checkpoint import Checkpoint
-from piefs.training.columns import coordinates_of, dirichlet_matrix, weighted_gram
+from piefs.training.columns import coordinates_of, dirichlet_matrix, evaluate, weighted_gram
 from piefs.training.diagnosis import Evidence, findings
 from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
@@ -147,7 +147,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
                 model = finished_model(state, samples, scaling, whiten=whiten)[0]
                 if self.config_.schedule != "spectral":
                     return model
-                phi = coordinates_of(model.maps, samples.x, model.mixing, samples.devices)
+                phi = evaluate(replace(model, scaling=None), samples.x, devices=samples.devices)
                 return self._with_readout(model, phi, samples)
 
             callbacks.append(ScikitLearnCallbacks(self, given, model_of))
@@ -268,7 +268,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
     ) -> WarmStart | None:
         """Maps to begin from: an earlier fit's, or distilled ones, or none."""
         if self.warm_start and hasattr(self, "model_"):
-            shapes = (self.model_.center.shape[0], self.config_.n_components)
+            shapes = (len(self.model_.scaling.center), self.config_.n_components)
             if shapes == (samples.x.shape[1], settings["n_components"]):
                 return as_trained(self.model_)
         if settings["pretraining"] is None:
@@ -280,7 +280,8 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         scaling = self.center_, self.scale_
         self.model_, mixing = finished_model(final, samples, scaling, whiten=whiten)
         devices = samples.devices
-        self.coordinates_ = coordinates_of(self.model_.maps, samples.x, self.model_.mixing, devices)
+        of_scaled = replace(self.model_, scaling=None)
+        self.coordinates_ = evaluate(of_scaled, samples.x, devices=devices)
         self.model_ = self._with_readout(self.model_, self.coordinates_, samples)
         self.gram_ = weighted_gram(self.coordinates_, samples.weights, devices)
         self.gram_error_ = float(np.sum((self.gram_ - np.eye(final.k)) ** 2))

@@ -9,8 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax import Array
 from sklearn.base import TransformerMixin
@@ -23,10 +21,8 @@ from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.lazily import lazily
 from piefs.estimators.measures import gram_errors_of
-from piefs.training.columns import by_blocks, coordinates_of
+from piefs.training.columns import evaluate
 from piefs.training.config import TrainConfig
-
-OUTPUT_ROWS, OUTPUT_ELEMENTS = 2**16, 2**24  # that predictions are made for at a time, at most
 
 
 @lazily("transform")
@@ -78,23 +74,18 @@ class Coordinates(TransformerMixin):
     def _coordinates(self, X: Any) -> np.ndarray:
         """The coordinates as an array, whatever `set_output` asks of `transform`."""
         check_is_fitted(self)
-        with jax.enable_x64(self._dtype == np.float64):
-            return coordinates_of(self.model_.maps, self._rows(X), self.model_.mixing)
+        return evaluate(self.model_, self._checked(X))
 
     def _outputs(
         self, X: Any, finish: Callable[[np.ndarray], np.ndarray] = lambda outputs: outputs
     ) -> np.ndarray:
-        """What the readout says of each row, (n, n_outputs), or what `finish` makes of it."""
+        """The readout's outputs, (n, n_outputs), or what `finish` makes of them."""
         check_is_fitted(self)
-        model, rows = self.model_, self._rows(X)
-        n_outputs = max(1, len(model.readout.bias))
 
-        def said(block: np.ndarray) -> np.ndarray:
-            phi = coordinates_of(model.maps, block, model.mixing)
-            return finish(np.asarray(model.readout(jnp.asarray(phi)), dtype=np.float64))
+        def finished(outputs: np.ndarray) -> np.ndarray:
+            return finish(outputs.astype(np.float64))
 
-        with jax.enable_x64(self._dtype == np.float64):
-            return by_blocks(said, rows, max(1, min(OUTPUT_ROWS, OUTPUT_ELEMENTS // n_outputs)))
+        return evaluate(self.model_, self._checked(X), "outputs", finish=finished)
 
     def to_jax(self) -> Callable[[Array], Array]:
         """The feature map x ↦ Φ(x), (n, d) → (n, K), as a pure function for jit, grad and vmap."""
@@ -151,10 +142,6 @@ class Coordinates(TransformerMixin):
         """Rows as the maps take them; those that are read when needed are scaled then, too."""
         scaled = self._scaled(X)
         return scaled if is_lazy(X) else scaled[:]
-
-    def _rows(self, X: Any) -> ScaledRows:
-        """New rows as the maps take them, scaled block by block: each is needed but once."""
-        return self._scaled(self._checked(X))
 
     def _scaled(self, X: Rows) -> ScaledRows:
         return ScaledRows(X, self.center_, self.scale_, self._dtype)

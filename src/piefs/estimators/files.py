@@ -42,10 +42,10 @@ def save(estimator: BasePIEFS, folder: Path, extra: dict[str, Any] | None = None
         raise InputError("this estimator is not fitted yet: call fit before save")
     if not isinstance(estimator.config_.metric, str):
         raise InputError("a model with a metric of your own cannot be saved: it has no name")
-    arrays = named_arrays(estimator.model_) | {
-        "center64": estimator.center_,
-        "scale64": estimator.scale_,
-    }
+    arrays = named_arrays(estimator.model_)
+    for name in ("center", "scale"):
+        arrays[f"{name}64"] = arrays.pop(f"scaling.{name}")
+        arrays[name] = arrays[f"{name}64"].astype(estimator._dtype)
     write_model(folder, arrays, _document(estimator) | (extra or {}))
 
 
@@ -129,6 +129,8 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
         estimator.feature_names_in_ = np.array(document["feature_names"], dtype=object)
     for name in ("center", "scale"):
         values = arrays.pop(f"{name}64")
+        arrays.pop(name)
+        arrays[f"scaling.{name}"] = values
         if values.shape != (estimator.n_features_in_,) or values.dtype != np.float64:
             raise ModelFileError(f"the {name} of the inputs does not fit model.json")
         setattr(estimator, f"{name}_", values)

@@ -6,7 +6,7 @@ the object that it is.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import jax
@@ -15,7 +15,7 @@ import numpy as np
 
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
-from piefs.core.model import Model
+from piefs.core.model import Model, Scaling
 from piefs.core.trees import filled, named_arrays
 from piefs.core.weighting import Dampened, Static
 from piefs.training.config import Optimizer, TrainConfig
@@ -75,8 +75,7 @@ def model_shapes(config: TrainConfig, n_features: int, n_outputs: int, dtype: np
         key = jax.random.key(0)
         one = init_map(key, n_features, config.hidden, config.activation, dtype)
         return Model(
-            jnp.zeros(n_features, dtype),
-            jnp.ones(n_features, dtype),
+            None,
             stack([one] * config.n_components),
             jnp.eye(config.n_components, dtype=dtype),
             fresh_metric(config, key, n_features, dtype),
@@ -84,4 +83,5 @@ def model_shapes(config: TrainConfig, n_features: int, n_outputs: int, dtype: np
         )
 
     with jax.enable_x64(dtype == np.float64):
-        return jax.eval_shape(built)
+        shapes = jax.eval_shape(built)
+    return replace(shapes, scaling=Scaling(np.zeros(n_features), np.ones(n_features)))

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.maps import ScalarMap, coordinates_and_gradients
+from piefs.core.maps import ScalarMap
 from piefs.core.metric import Metric, Off
 from piefs.core.networks import ACTIVATIONS, MLP
 from piefs.operators.domains import Points
@@ -46,7 +46,7 @@ def outputs(problem: EigenProblem, maps: ScalarMap, x: Array) -> tuple[Array, Ar
     """
     inputs, jacobian = with_gradients(problem.inputs, x)
     factor, slope = with_gradients(problem.factor, x)
-    value, gradient = coordinates_and_gradients(maps, inputs)
+    value, gradient = maps.coordinates_and_gradients(inputs)
     pulled = jnp.einsum("nkm,nmd->nkd", gradient, jacobian)
     return (
         factor[:, None] * value,

@@ -40,7 +40,7 @@ def by_maps_kept(phi: dict[str, np.ndarray], data: Dataset) -> dict[str, Any]:
 
 def relevance_of(estimator: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
     """Shares of each map's mean squared slope, (d, K), and of the metric, (d,), if it has one."""
-    x = data.train.x[:RELEVANCE_ROWS].astype(estimator.model_.center.dtype)
+    x = data.train.x[:RELEVANCE_ROWS].astype(estimator.model_.dtype)
     slopes = slopes_by_map(estimator.model_, x)
     shares = slopes / np.maximum(slopes.sum(axis=0), np.finfo(float).tiny)
     if estimator.settings_["metric"] == "off" or x.shape[1] > MAX_METRIC_FEATURES:

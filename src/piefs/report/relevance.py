@@ -14,7 +14,6 @@ import numpy as np
 from jax import Array
 
 from piefs.core.gradients import FactoredField
-from piefs.core.maps import coordinates_and_gradients
 from piefs.core.metric import Metric
 from piefs.core.model import Model
 
@@ -58,9 +57,7 @@ def _mean_over_blocks(
 
 def _gradients(model: Model, x: Array) -> Array:
     """∇φ_k of the coordinates at each row, shape (n, K, d), in the inputs that the maps see."""
-    x = jnp.asarray(model.standardized(x), model.mixing.dtype)
-    _, gradients = coordinates_and_gradients(model.maps, x)
-    return jnp.einsum("jk,nkd->njd", model.mixing, gradients)
+    return model.gradients(jnp.asarray(x, model.dtype))
 
 
 @jax.jit
@@ -73,7 +70,7 @@ def _matrices(metric: Metric, x: Array) -> Array:
 
 def metric_matrices(model: Model, x: np.ndarray) -> np.ndarray:
     """A(x) at each row of x, shape (n, d, d)."""
-    x = np.asarray(model.standardized(jnp.asarray(x, model.mixing.dtype)))
+    x = np.asarray(model.scaled(jnp.asarray(x, model.mixing.dtype)))
     size = max(1, ELEMENTS // x.shape[1] ** 2)
     blocks = [_matrices(model.metric, x[i : i + size]) for i in range(0, len(x), size)]
     return np.concatenate([np.asarray(block) for block in blocks])

@@ -5,6 +5,7 @@ a whole table goes through `blockwise`, whose fixed block shapes keep compilatio
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 import jax
 import jax.numpy as jnp
@@ -13,53 +14,46 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from piefs.core.gradients import dot
-from piefs.core.maps import ScalarMap, coordinates, is_single, n_maps
+from piefs.core.maps import ScalarMap, is_single, n_maps
 from piefs.core.metric import Metric
-from piefs.data.rows import Rows, scratch
+from piefs.core.model import Model
+from piefs.data.rows import Rows, ScaledRows, scratch
 from piefs.training.batches import Samples
 from piefs.training.sharding import ONE, Devices
 
 BLOCK_ROWS = 8192
+BLOCK_ELEMENTS = 2**24  # of a block of coordinates or outputs
 GRAM_ROWS = 2**18
 ENERGY_ROWS = 2**18  # that energies are taken over: beyond, their error is some thousandths
 FORM_ELEMENTS = 2**23  # of the gradients of all maps that are in memory at a time
 
 
-def by_blocks(function: Callable[[np.ndarray], np.ndarray], x: Rows, size: int) -> np.ndarray:
-    """`function`, rows to rows, over all rows of x, at most `size` at a time."""
-    if len(x) <= size:
-        return function(x[:])
-    values = None
-    for start in range(0, len(x), size):
-        found = function(x[start : start + size])
-        if values is None:
-            values = scratch((len(x), *found.shape[1:]), found.dtype)
-        values[start : start + size] = found
-    return values  # type: ignore[return-value]
-
-
 def blockwise(
-    function: Callable[[np.ndarray], ArrayLike], x: Rows, devices: Devices = ONE
+    function: Callable[[np.ndarray], ArrayLike],
+    x: Rows,
+    devices: Devices = ONE,
+    most: int = BLOCK_ROWS,
 ) -> np.ndarray:
     """`function`, rows to rows, over all rows of x in blocks of one shape (the last is padded).
 
-    Processes that share the devices share the work, too.
+    Processes that share the devices share the work, too. A block has at most `most` rows.
     """
     if devices.n_processes == 1:
-        return _blockwise(function, x)
+        return _blockwise(function, x, most)
     values = None
-    for rows, found in devices.rows_shared_out(lambda rows: _blockwise(function, x[rows]), len(x)):
+    compute = lambda rows: _blockwise(function, x[rows], most)  # noqa: E731
+    for rows, found in devices.rows_shared_out(compute, len(x)):
         if values is None:
             values = scratch((len(x), *found.shape[1:]), found.dtype)
         values[rows] = found
-    return _blockwise(function, x) if values is None else values
+    return _blockwise(function, x, most) if values is None else values
 
 
-def _blockwise(function: Callable[[np.ndarray], ArrayLike], x: Rows) -> np.ndarray:
+def _blockwise(function: Callable[[np.ndarray], ArrayLike], x: Rows, most: int) -> np.ndarray:
     if not len(x):
         return np.asarray(function(np.zeros((1, *x.shape[1:]), x.dtype)))[:0]
     values, start = None, 0
-    for block, n in _blocks(x):
+    for block, n in _blocks(x, most):
         found = np.asarray(function(block))[:n]
         if values is None:
             values = scratch((len(x), *found.shape[1:]), found.dtype)
@@ -87,9 +81,12 @@ def _blocks(
 
 
 _one_map = jax.jit(lambda phi, x: phi(x))
-_all_maps = jax.jit(lambda maps, x: coordinates(maps, x))
-_mixed_maps = jax.jit(lambda maps, mixing, x: coordinates(maps, x) @ mixing.T)
+_all_maps = jax.jit(lambda maps, x: maps.coordinates(x))
 _log_scales = jax.jit(lambda metric, x: metric.log_scales(x))
+_PROGRAMS = {
+    "coordinates": jax.jit(lambda model, z: model.of_scaled(z)),
+    "outputs": jax.jit(lambda model, z: model.readout(model.of_scaled(z))),
+}
 
 
 @jax.jit
@@ -117,15 +114,33 @@ def _weighted_forms(maps: ScalarMap, metric: Metric, x: Array, weight: Array) ->
     return flat @ flat.T
 
 
-def coordinates_of(
-    maps: ScalarMap, x: Rows, mixing: np.ndarray | None = None, devices: Devices = ONE
+def evaluate(
+    model: Model,
+    x: Rows,
+    what: str = "coordinates",
+    *,
+    devices: Devices = ONE,
+    finish: Callable[[np.ndarray], np.ndarray] = lambda values: values,
 ) -> np.ndarray:
-    """Φ(x), shape (n, K), of a stack of maps, mixed if so asked, for any number of rows."""
+    """The model's "coordinates", (n, K), or "outputs", (n, n_outputs), of any number of rows.
+
+    Rows are scaled block by block in double precision, then rounded to the model's own: a column
+    at 10⁶ ± 1 would lose its digits in single. `finish` makes of each block what is kept of it.
+    """
+    if model.scaling is not None:
+        x = ScaledRows(x, model.scaling.center, model.scaling.scale, model.dtype)
+    width = len(model.readout.bias) if what == "outputs" else len(model.mixing)
+    with jax.enable_x64(model.dtype == np.float64):
+        of_rows = jax.device_put(replace(model, scaling=None, units=None))  # not with every block
+        program = _PROGRAMS[what]
+        most = max(1, BLOCK_ELEMENTS // max(1, width))
+        return blockwise(lambda z: finish(np.asarray(program(of_rows, z))), x, devices, most)
+
+
+def coordinates_of(maps: ScalarMap, x: Rows, devices: Devices = ONE) -> np.ndarray:
+    """Φ(x), shape (n, K), of a stack of maps, for any number of rows."""
     maps = jax.device_put(maps)  # once, not with every block
-    if mixing is None:
-        return blockwise(lambda block: _all_maps(maps, block), x, devices)
-    mixing = jax.device_put(mixing)
-    return blockwise(lambda block: _mixed_maps(maps, mixing, block), x, devices)
+    return blockwise(lambda block: _all_maps(maps, block), x, devices)
 
 
 def gram_of(maps: ScalarMap, samples: Samples) -> np.ndarray:

@@ -16,7 +16,7 @@ import optax
 from jax import Array
 
 from piefs.core.arrays import split_key
-from piefs.core.maps import ScalarMap, coordinates, init_map, stack, unstack
+from piefs.core.maps import ScalarMap, init_map, stack, unstack
 from piefs.training.batches import some_rows
 
 N_POINTS = 1000
@@ -59,7 +59,7 @@ def _descended(
     length = -(-len(x) // n_blocks)
 
     def loss(maps: ScalarMap, x: Array, targets: Array) -> Array:
-        return jnp.sum(jnp.mean((coordinates(maps, x) - targets) ** 2, axis=0))
+        return jnp.sum(jnp.mean((maps.coordinates(x) - targets) ** 2, axis=0))
 
     def step(i: int, carry: tuple) -> tuple:
         maps, opt_state = carry

@@ -155,7 +155,7 @@ def test_stacked_maps_equal_the_individual_ones(activation, rng, make_map):
 def test_stacked_evaluation_is_one_program_of_one_product_a_layer(n, make_map, equations):
     hidden = (5, 4, 6)
     stacked = stack([make_map(hidden=hidden) for _ in range(n)])
-    performed = equations(coordinates, stacked, jnp.ones((7, 3)))
+    performed = equations(ScalarMap.coordinates, stacked, jnp.ones((7, 3)))
     products = [e for e in performed if e.primitive.name == "dot_general"]
     assert len(products) == len(hidden) + 1
     assert [e.params["length"] for e in performed if e.primitive.name == "scan"] == [n]

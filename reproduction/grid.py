@@ -16,8 +16,8 @@ import joblib
 import matplotlib
 
 from piefs.data.files import write_bytes
-from piefs.training.compilation import keep_compiled
 from piefs.training.parallel import JobError, open_workers
+from piefs.training.runtime import keep_compiled
 from reproduction.cells import Cell
 from reproduction.progress import Progress, expected_seconds
 from reproduction.records import Records

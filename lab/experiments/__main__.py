@@ -28,7 +28,7 @@ from lab.experiments.metrics import metric_runs
 from lab.experiments.records import record_name, study_of
 from lab.experiments.stability import watched
 from piefs.data.models import library_versions
-from piefs.training.compilation import keep_compiled
+from piefs.training.runtime import keep_compiled
 
 DETERMINISTIC = ("logistic-regression", "tuned-lr")
 

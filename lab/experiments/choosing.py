@@ -21,7 +21,7 @@ from lab.experiments.data import SETS, Task
 from lab.experiments.records import recorded
 from lab.experiments.tables import spread, table
 from piefs import PIEFSClassifier, PIEFSRegressor
-from piefs.training.compilation import keep_compiled
+from piefs.training.runtime import keep_compiled
 
 DATASETS = ("digits", "htru2", "two-moons", "breast-cancer", "friedman-1")
 NUMBERS: tuple[int | str, ...] = ("auto", 1, 2, 4, 8, 16)

@@ -26,7 +26,7 @@ from sklearn.preprocessing import StandardScaler
 
 from lab.experiments.records import recorded
 from piefs import PIEFSClassifier
-from piefs.training.compilation import keep_compiled
+from piefs.training.runtime import keep_compiled
 
 Table = tuple[np.ndarray, np.ndarray]
 

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from piefs import PIEFSClassifier
-from piefs.training.compilation import mappings, mappings_allowed
+from piefs.training.runtime import mappings, mappings_allowed
 
 
 def main(n_fits: int) -> None:

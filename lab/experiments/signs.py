@@ -24,8 +24,8 @@ from piefs.estimators.measures import loss_by_chance
 from piefs.training import diagnosis
 from piefs.training.batches import Samples
 from piefs.training.columns import coordinates_of
-from piefs.training.compilation import keep_compiled
 from piefs.training.diagnosis import Evidence, late_fall, shares_of_chance, variation
+from piefs.training.runtime import keep_compiled
 
 DATASETS = ("two-moons", "circles", "breast-cancer", "diabetes", "htru2", "digits")
 MOST_ROWS = 3000

@@ -5,7 +5,7 @@ from typing import Any
 
 from piefs.app.run import run
 from piefs.data import load
-from piefs.training.compilation import keep_compiled
+from piefs.training.runtime import keep_compiled
 
 SETTINGS: dict[str, Any] = {
     **{"schedule": "sequential", "n_components": 3, "steps_per_component": 600, "hidden": (16, 16)},

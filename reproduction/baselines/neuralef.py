@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from piefs.errors import InputError
 from piefs.training.columns import blockwise
-from piefs.training.compilation import drop_compiled_if_many
+from piefs.training.runtime import drop_compiled_if_many
 from reproduction.baselines.eigenfunctions import learn_eigenfunctions
 from reproduction.baselines.kernels import RBF, ArcCosine, Kernel, median_distance
 

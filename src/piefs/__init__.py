@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.training.checkpoint import Checkpoint
-    from piefs.training.compilation import keep_compiled
-    from piefs.training.memory import keep_memory
+    from piefs.training.runtime import keep_compiled, keep_memory
     from piefs.training.state import TrainState
 
 __all__ = [
@@ -60,8 +59,8 @@ _HOMES = {
     "PIEFSTransformer": "estimators",
     "Rotation": "core.rotations",
     "TrainState": "training.state",
-    "keep_compiled": "training.compilation",
-    "keep_memory": "training.memory",
+    "keep_compiled": "training.runtime",
+    "keep_memory": "training.runtime",
     "load": "estimators",
     "open_rows": "data.readers",
     "tune": "app.tuning",

@@ -11,8 +11,7 @@ import typer
 
 from piefs.app import options
 from piefs.app.options import Dask, DataDir, Folder, Force, Json, OutFile, Quiet, Seed, command
-from piefs.training.compilation import keep_compiled
-from piefs.training.memory import keep_memory
+from piefs.training.runtime import keep_compiled, keep_memory
 
 app = typer.Typer(
     name="piefs",

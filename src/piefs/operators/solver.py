@@ -24,7 +24,7 @@ from piefs.operators.problem import EigenProblem
 from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
 from piefs.operators.trial import n_units, residuals
-from piefs.training.compilation import drop_compiled_if_many
+from piefs.training.runtime import drop_compiled_if_many
 
 TRAINING = {"joint": joint, "sequential": sequential}
 POINTS = ("auto", "quadrature", "sobol", "random")

@@ -28,10 +28,10 @@ from piefs.core.objectives import (
 )
 from piefs.training.batches import Samples, chunk_length, chunks, prefetched
 from piefs.training.columns import Columns
-from piefs.training.compilation import drop_compiled_if_many
 from piefs.training.config import SCHEDULES, TrainConfig
 from piefs.training.following import follow_maps, passes_mark
 from piefs.training.history import HeldOut, Validation
+from piefs.training.runtime import drop_compiled_if_many
 from piefs.training.sharding import telling_of_loss
 from piefs.training.state import (
     TrainState,

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from joblib.externals.loky import ProcessPoolExecutor
 
 from piefs.errors import InputError, PiefsError
-from piefs.training.memory import keep_memory
+from piefs.training.runtime import keep_memory
 
 Job = tuple[Any, ...]
 

@@ -60,7 +60,7 @@ def float64() -> Iterator[None]:
 def undrawn() -> Iterator[None]:
     """No figures for the runs of a module: they take most of a short run, and test_runs.py's."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("piefs.app.run.draw", lambda *_: None)
+        patch.setattr("piefs.report.pictures.write_pngs", lambda *_: None)
         yield
 
 

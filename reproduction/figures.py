@@ -17,22 +17,15 @@ from matplotlib.ticker import LogLocator, NullFormatter
 from piefs.data import load
 from piefs.data.files import reading, write_with
 from piefs.data.npy import load_npz
+from piefs.report.plot.style import CLASS_COLORS, SIGNED_COLORS, STYLE
 from reproduction.cells import ALL_DATASETS, EMBEDDING, MODES, PIEFS, PLANE, Cell
 from reproduction.entries import TITLES
 from reproduction.published import ACCURACY, GRAM_ERROR
 from reproduction.records import Key, Record, Records, remedy, summaries
 
-PALETTE = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#7A4B94")
-COLORS: dict[str, str] = dict(zip(ALL_DATASETS, PALETTE, strict=True))
+COLORS: dict[str, str] = dict(zip(ALL_DATASETS, CLASS_COLORS, strict=False))
 MARKERS: dict[str, str] = dict(zip(PIEFS, ("o", "s", "^"), strict=True))
-STYLE: Any = {
-    "svg.hashsalt": "piefs",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-}
 N_GRAM = 10
-CLASS_COLORS = ("#222222", "#FFFFFF")
 
 Drawing = Callable[[Records], Figure | None]
 
@@ -92,17 +85,16 @@ def _draw_plane(
 def _heatmap(figure: Figure, axis: Axes, plane: dict[str, np.ndarray], name: str) -> None:
     values = plane[name]
     limit = float(np.percentile(np.abs(values), 99)) or 1.0
-    mesh = axis.pcolormesh(
-        plane["x1"], plane["x2"], values, cmap="RdBu_r", vmin=-limit, vmax=limit, rasterized=True
-    )
+    style: Any = {"cmap": SIGNED_COLORS, "vmin": -limit, "vmax": limit, "rasterized": True}
+    mesh = axis.pcolormesh(plane["x1"], plane["x2"], values, **style)
     figure.colorbar(mesh, ax=axis, shrink=0.9)
 
 
 def _scatter_validation(axis: Axes, dataset: str) -> None:
     part = load(dataset).validation
-    for label, color in enumerate(CLASS_COLORS):
+    for label, color in enumerate(CLASS_COLORS[:2]):
         x = part.x[part.y == label][:250]
-        axis.scatter(*x.T, s=7, color=color, edgecolors="#444444", linewidths=0.4)
+        axis.scatter(*x.T, s=8, color=color, edgecolors="white", linewidths=0.35)
 
 
 def geometry(records: Records) -> Figure | None:
@@ -203,7 +195,7 @@ def gram(records: Records) -> Figure | None:
         (left, matrix, 1.0, "$C_K$"),
         (right, rest, limit, f"$C_K - I$, norm {np.linalg.norm(rest):.2f}"),
     ):
-        image = axis.imshow(values, cmap="RdBu_r", vmin=-bounds, vmax=bounds)
+        image = axis.imshow(values, cmap=SIGNED_COLORS, vmin=-bounds, vmax=bounds)
         figure.colorbar(image, ax=axis, shrink=0.85)
         axis.set_title(title)
         ticks = range(len(matrix))

@@ -9,11 +9,12 @@ from pathlib import Path
 
 from piefs.data.files import reading, write_bytes
 from piefs.data.models import library_versions
-from piefs.report.html import document, figure, heading, marked, png, table
+from piefs.report.page import style
 from reproduction.components import COMPONENTS, HEAD
 from reproduction.deviations import Comparison, deviations
 from reproduction.entries import SCATTERED, Entry
 from reproduction.figures import CAPTIONS, draw_all
+from reproduction.html import document, figure, heading, marked, table
 from reproduction.ledger import Claim, ledger
 from reproduction.overview import in_short
 from reproduction.records import Records
@@ -21,25 +22,14 @@ from reproduction.tables import Table, tables
 from reproduction.text import apart, markdown, number_of, over_seeds, summary_csv, with_difference
 
 STYLE = """
-:root { color-scheme: light; --ink: #1c2733; --soft: #5d6b7a; --line: #dde3ea; --tint: #f5f7fa; }
-body { font: 16px/1.55 system-ui, sans-serif; color: var(--ink); max-width: 72rem;
-       margin: 0 auto; padding: 1.5rem; }
-h1 { font-size: 1.9rem; margin-bottom: .2rem; } h2 { margin-top: 2.6rem; }
-h3 { margin: 1.8rem 0 .3rem; } p.note, figcaption { color: var(--soft); font-size: .92rem; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: .86rem; }
-th, td { padding: .35rem .5rem; text-align: right; border-bottom: 1px solid var(--line); }
-th { background: var(--tint); font-weight: 600; } td { white-space: nowrap; }
-table:has(td.text) th { text-align: left; }
-th:first-child, td:first-child { text-align: left; } td.text { text-align: left;
-white-space: normal; } td small { display: block; color: var(--soft); }
-td.near { background: #e8f5ec; } td.far { background: #fdf0e3; } td.none { color: #b3bcc6; }
-figure { margin: 1.4rem 0; } figure img { max-width: 100%; height: auto; }
-.yes { color: #18794e; font-weight: 600; } .no { color: #b54708; font-weight: 600; }
-.open { color: var(--soft); }
-code, pre { background: var(--tint); padding: .1rem .3rem; border-radius: 4px; }
-pre { padding: .8rem; overflow-x: auto; } nav a { margin-right: 1.2rem; }
+p, figcaption { max-width: 60rem; } table:has(td.text) th { text-align: left; }
+td.text { white-space: normal; min-width: 12rem; } td small { color: var(--soft); }
+td.near { background: var(--good-tint); } td.far { background: var(--bad-tint); }
+td.none, .open { color: var(--soft); }
+.yes { color: var(--good); font-weight: 600; } .no { color: var(--bad); font-weight: 600; }
+figure { margin: 1.4rem 0; }
+figure img { max-width: 100%; height: auto; background: #fff; border-radius: 8px; }
 """
-
 
 FAR = (
     "Accuracies by more than two standard errors, or where our seeds scatter by more than "
@@ -113,7 +103,7 @@ def _page(said: Contents, figures: dict[str, Path]) -> str:
         "piefs reproduce mnist/piefs-off/supervised/paper/0 --out again   # that run alone</pre>",
         f"<p class=note>{escape(_environment())}</p>",
     ]
-    return document("PIEFS: the paper, re-derived", "\n".join(sections), style=STYLE)
+    return document("PIEFS: the paper, re-derived", "\n".join(sections), style=style() + STYLE)
 
 
 def _environment() -> str:
@@ -151,8 +141,7 @@ def _cell(entry: Entry, digits: int) -> str:
 
 
 def _figure(name: str, path: Path) -> str:
-    caption = CAPTIONS[name]
-    return figure(png(path.read_bytes(), caption), caption, name=name)
+    return figure(path.read_bytes(), CAPTIONS[name], name=name)
 
 
 def _verdict(holds: bool | None) -> str:

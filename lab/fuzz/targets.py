@@ -31,7 +31,7 @@ from piefs.data.readers import read_table
 from piefs.data.rows import blocks_of
 from piefs.data.streamed import is_to_be_streamed, open_streamed
 from piefs.estimators.settings import check, resolve_settings
-from piefs.report import pictures, write_page
+from piefs.report import page
 from piefs.training.checkpoint import arrays_digest
 from piefs.training.presets import PAPER
 from reproduction import report as paper_report
@@ -137,7 +137,7 @@ TARGETS: dict[str, Target] = {
     "large-zarr": Target(_arrays),
     "model": Target(_model),
     "checkpoint": Target(_checkpoint),
-    "run": Target(write_page, draws=True),
+    "run": Target(page.write_page, draws=True),
     "records": Target(paper_report.write_report, draws=True),
     "tuning": Target(_tuning),
     "config": Target(_config),
@@ -186,10 +186,10 @@ def read(target: Target, folder: Path, *, draw: bool) -> None:
 
 @contextlib.contextmanager
 def _undrawn() -> Any:
-    drawn = pictures.draw, paper_report.draw_all
-    pictures.draw = lambda name, make, caption="": pictures.Picture(name, "", "")
+    drawn = page.as_svg, paper_report.draw_all
+    page.as_svg = lambda picture: ""
     paper_report.draw_all = lambda records, folder: {}
     try:
         yield
     finally:
-        pictures.draw, paper_report.draw_all = drawn
+        page.as_svg, paper_report.draw_all = drawn

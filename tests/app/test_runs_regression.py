@@ -69,7 +69,7 @@ def test_history_follows_validation_r2(finished):
 
 @pytest.mark.parametrize(
     ("n_features", "names"),
-    [(2, {"maps", "prediction", "overview"}), (3, {"coordinates"})],
+    [(2, {"map-1", "map-2", "map-3", "prediction"}), (3, {"dependence-3"})],
 )
 def test_figures_show_the_numbers(finished, tmp_path, n_features, names):
     out = finished[0]
@@ -77,8 +77,8 @@ def test_figures_show_the_numbers(finished, tmp_path, n_features, names):
         out = tmp_path
         run(numbers(n_features), out, task="regression", **SMALL)
     drawn = {path.stem for path in (out / "figures").iterdir()}
-    assert drawn == names | {"predictions", "gram", "training", "energies"}
-    assert all(path.stat().st_size > 5000 for path in (out / "figures").iterdir())
+    assert names | {"coordinates", "predictions", "residuals", "gram", "validation"} <= drawn
+    assert all(path.stat().st_size > 3000 for path in (out / "figures").iterdir())
 
 
 def test_a_run_that_was_cut_off_resumes_to_the_same_bytes(finished, tmp_path):
@@ -86,7 +86,7 @@ def test_a_run_that_was_cut_off_resumes_to_the_same_bytes(finished, tmp_path):
         if state.step >= 40:
             raise KeyboardInterrupt
 
-    arguments = {"task": "regression", "checkpoint_seconds": 0.0} | SMALL
+    arguments = {"task": "regression", "checkpoint_seconds": 0.0} | SMALL | {"figures": False}
     with pytest.raises(KeyboardInterrupt):
         run(numbers(), tmp_path, callbacks=[cut], **arguments)
     assert (tmp_path / "checkpoint.safetensors").exists()
@@ -98,7 +98,7 @@ def test_a_run_that_was_cut_off_resumes_to_the_same_bytes(finished, tmp_path):
 
 def test_without_labels_the_scores_are_those_of_least_squares_on_the_coordinates(tmp_path):
     data = numbers(3)
-    metrics = run(data, tmp_path, task="unsupervised", **SMALL | {"report": True})
+    metrics = run(data, tmp_path, task="unsupervised", **SMALL | {"report": True, "figures": False})
     model = piefs.load(tmp_path / "model")
     line = LinearRegression().fit(model.transform(data.train.x), data.train.y)
     expected = line.score(model.transform(data.test.x), data.test.y)

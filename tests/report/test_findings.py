@@ -1,4 +1,4 @@
-"""What looks bad is found, with what to try; what looks well is left in peace."""
+"""Findings about a run: each problem is found with advice, and a healthy run has none."""
 
 import copy
 from dataclasses import asdict
@@ -54,7 +54,7 @@ def kinds(metrics=METRICS, evidence=EVIDENCE):
     return [finding.kind for finding in findings(metrics, evidence)]
 
 
-def test_a_healthy_run_has_nothing_to_be_said_of_it():
+def test_a_healthy_run_has_no_findings():
     assert kinds() == []
 
 
@@ -82,43 +82,49 @@ def test_bad_scores_are_found(path, value, kind):
         ("facts.class_counts.train", [3993, 7], "few-rows-a-class", "dog (7)"),
         ("facts.class_counts.train", [3900, 100], "imbalanced", "98 %"),
         ("data.n_rows.test", 40, "few-test-rows", "40 test rows"),
-        ("by_maps.scores.validation", [0.8, 0.959, 0.96], "fewer-maps-suffice", "2 of 4 maps"),
+        (
+            "by_maps.scores.validation",
+            [0.8, 0.959, 0.96],
+            "fewer-maps-suffice",
+            "first 2 maps of 4",
+        ),
     ],
 )
-def test_what_is_wrong_with_rows_and_classes_is_found_and_named(path, value, kind, said):
+def test_problems_of_rows_and_classes_are_found_and_named(path, value, kind, said):
     found = findings(METRICS, changed(EVIDENCE, path, value))
     (finding,) = [finding for finding in found if finding.kind == kind]
     assert said in finding.says
     assert finding.advice
 
 
-def test_advice_on_calibration_depends_on_whether_the_model_is_too_sure():
+def test_advice_on_calibration_depends_on_the_sign_of_the_error():
     metrics = changed(METRICS, "ece.validation", 0.3)
     (unsure,) = findings(metrics, EVIDENCE)
     bins = {"confidence": [0.99], "accuracy": [0.7], "counts": [1000]}
     (sure,) = findings(metrics, changed(EVIDENCE, "judged.validation.bins", bins))
-    assert "too unsure" in unsure.says
+    assert "underconfident" in unsure.says
     assert "longer training" in unsure.advice
-    assert "too sure" in sure.says
+    assert "overconfident" in sure.says
     assert "smoothness" in sure.advice
 
 
-def test_what_training_warned_of_is_shown_and_overfitting_only_once():
+def test_warnings_of_training_are_passed_on_and_overfitting_is_reported_once():
     told = [
         asdict(Finding("still-improving", "It fell by 4 % at the end.", "Take more steps.")),
         asdict(Finding("overfitting", "It does not carry over.", "Give more rows.")),
     ]
     metrics = changed(METRICS, "warnings", told)
-    (finding,) = findings(metrics, EVIDENCE)
-    assert finding.says == "It fell by 4 % at the end."
-    assert finding.advice == "Take more steps."
+    improving, overfitting = findings(metrics, EVIDENCE)
+    assert improving.says == "It fell by 4 % at the end."
+    assert improving.advice == "Take more steps."
+    assert overfitting.says == "It does not carry over."
     assert kinds(metrics=changed(metrics, "accuracy.train", 1.0)) == [
         "overfitting",
         "still-improving",
     ]
 
 
-def test_a_baseline_that_is_better_by_chance_is_not_held_up():
+def test_a_baseline_that_is_better_by_chance_is_not_a_finding():
     better = changed(EVIDENCE, "baselines", [])
     forest = {"name": "random forest", "scores": {"accuracy": {"validation": 0.98}}}
     better["baselines"].append(forest)
@@ -137,13 +143,13 @@ def test_numbers_to_predict_are_judged_by_r2():
     assert kinds(metrics=metrics, evidence=evidence) == ["overfitting", "worse-than-a-baseline"]
 
 
-def test_without_labels_nothing_is_said_of_scores():
+def test_without_labels_scores_are_not_judged():
     metrics = changed(METRICS, "task", "unsupervised") | {"accuracy": None, "ece": None}
     evidence = EVIDENCE | {"judged": {}, "baselines": [], "by_maps": None}
     assert kinds(metrics=metrics, evidence=evidence) == []
 
 
-def test_what_is_bad_comes_first():
+def test_bad_findings_come_first():
     evidence = changed(EVIDENCE, "facts.constant_columns", ["year"])
     found = findings(changed(METRICS, "gram_error_unbiased.test", 1.0), evidence)
     assert [finding.bad for finding in found] == [True, False]

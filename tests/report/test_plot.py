@@ -1,20 +1,9 @@
 """Figures show what they say they show."""
 
-import matplotlib
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 
 from piefs import plot
-
-matplotlib.use("Agg")
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
 
 HISTORY = [
     {
@@ -208,3 +197,24 @@ def test_a_long_name_keeps_its_beginning_and_its_end():
     name = plot.shortened("excess kurtosis of the DM-SNR curve", 20)
     assert name == "excess kur…SNR curve"
     assert len(name) == 20
+
+
+def test_ellipses_are_long_where_slopes_are_cheap():
+    x = np.array([[0.0, 0.0], [1.0, 1.0]])
+    cheap_upwards = np.diag([4.0, 0.5])
+    ax = plot.plane_metric(lambda rows: np.repeat(cheap_upwards[None], len(rows), 0), x, n_across=3)
+    (ellipses,) = [c for c in ax.collections if hasattr(c, "get_angles")]
+    assert len(ellipses.get_offsets()) == 9
+    np.testing.assert_allclose(np.abs(ellipses.get_angles()), 90)
+    np.testing.assert_allclose(ellipses.get_widths() / ellipses.get_heights(), 8)
+
+
+def test_bars_show_the_most_relevant_columns_first():
+    ax = plot.relevance_bars(np.array([0.1, 0.6, 0.3]), ["a", "b", "c"], n_most=2)
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "c"]
+    assert "2 of 3 columns" in ax.get_xlabel()
+
+
+def test_image_shows_the_relevance_of_each_pixel():
+    ax = plot.relevance_image(np.arange(6.0), (2, 3))
+    np.testing.assert_array_equal(ax.images[0].get_array(), [[0, 1, 2], [3, 4, 5]])

@@ -20,10 +20,9 @@ from piefs.data.streamed import is_to_be_streamed
 from piefs.data.tabular import load_own
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import n_rows_to_learn_from, resolve_settings
-from piefs.report.findings import overfitting
 from piefs.report.scores import SHOWN
 from piefs.training.callbacks import ProgressBar
-from piefs.training.diagnosis import Finding
+from piefs.training.diagnosis import Finding, overfitting
 from piefs.training.presets import PAPER
 from piefs.training.processes import is_first, join
 from piefs.training.sharding import devices_of

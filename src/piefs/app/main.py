@@ -177,7 +177,7 @@ def report(
     run: Annotated[Path, typer.Argument(help="A run's folder.")], quiet: Quiet = False
 ) -> None:
     """Write the report of a run again, from what is in its folder."""
-    from piefs.report import write_page
+    from piefs.report.page import write_page
 
     page = write_page(run)
     if not quiet:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from piefs.app.runs.figures import draw
 from piefs.data import Dataset, atomic
 from piefs.data.column_encoding import ColumnEncoding
 from piefs.data.encoder import TableEncoder
@@ -20,8 +19,8 @@ from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.files import save
 from piefs.estimators.settings import n_rows_to_learn_from
-from piefs.report import EVIDENCE, PAGE, collect, write_page
-from piefs.report.scores import NumberProbe, Probe, evaluate
+from piefs.report import EVIDENCE, PAGE
+from piefs.report.scores import evaluate, probe
 from piefs.training.checkpoint import Checkpoint, kept, previous
 from piefs.training.history_file import write_history
 from piefs.training.loop import Callback
@@ -178,15 +177,21 @@ def run(
         }
         save(estimator, folder.model, table.document(data))
         write_history(folder.history, estimator.history_)
-        if figures:
-            draw(estimator, readout, data, folder.figures)
-        if report:
-            more = {"task": task, "encoder": table.encoder, "notices": table.notices}
-            evidence = collect(estimator, readout, data, **more)
-            atomic.write_json(folder.evidence, evidence, indent=None)
+        if figures or report:
+            from piefs.report.evidence import collect
+            from piefs.report.pictures import write_pngs
+
+            about: Any = {"task": task, "encoder": table.encoder, "notices": table.notices}
+            evidence = collect(estimator, readout, data, **about, with_baselines=report)
+            if figures:
+                write_pngs(folder.figures, evidence, metrics, estimator.history_, estimator)
+            if report:
+                atomic.write_json(folder.evidence, evidence, indent=None)
         atomic.write_json(folder.metrics, metrics)
         folder.drop_checkpoints()
         if report:
+            from piefs.report.page import write_page
+
             write_page(folder.path)
     return metrics
 
@@ -234,5 +239,4 @@ def _fitted(estimator: Any, data: Dataset, unlabeled: np.ndarray | None) -> Any:
     data = data.in_memory
     if len(data.class_names) == 1:
         return None
-    probe = NumberProbe if data.is_regression else Probe
-    return probe(estimator).fit(data.train.x, data.train.y)
+    return probe(estimator, is_regression=data.is_regression).fit(data.train.x, data.train.y)

@@ -1,7 +1,7 @@
-"""The report of a run: one page on what was learned, beside what it needs to be written anew."""
+"""What was learned: scores, relevance, findings, figures, and the page of a run.
 
-from piefs.report.evidence import collect
-from piefs.report.findings import Finding, findings
-from piefs.report.page import EVIDENCE, PAGE, write_page
+`piefs.report.page.write_page` writes the page; it needs the extra [app].
+"""
 
-__all__ = ["EVIDENCE", "PAGE", "Finding", "collect", "findings", "write_page"]
+EVIDENCE, PAGE = "report.json", "report.html"
+"""The files in a run's folder: what the page is made from, and the page."""

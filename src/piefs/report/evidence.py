@@ -1,30 +1,51 @@
-"""What a run remembers for its page: RUN/report.json, one document of plain JSON.
+"""What a run keeps for its page: RUN/report.json, one document of plain JSON.
 
-It is made once, while the data are at hand. A page is written from it, from the model, the metrics
-and the history, so that it can be written anew without the data and without fitting.
+It is made once, from the data. The page is written from it, the model, the metrics and the
+history, so that it can be written again without the data and without a fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import PCA
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from piefs.core.metric import Off
 from piefs.data import Dataset, Split
-from piefs.data.documents import read_json
 from piefs.data.encoder import TableEncoder
+from piefs.data.files import read_json
 from piefs.errors import InputError
-from piefs.report.comparisons import compare
-from piefs.report.measures import by_maps_kept, data_facts, dependence, relevance_of
-from piefs.report.packing import pack
-from piefs.report.rows import Judged, judge, shown_rows
-from piefs.report.scores import class_probabilities, confidence_bins
+from piefs.report.relevance import column_relevance, inverse_metric, slopes_by_map
+from piefs.report.rows import Judged, judge, pack, shown_rows
+from piefs.report.scores import (
+    class_probabilities,
+    confidence_bins,
+    probe_scores_by_maps,
+    scores_by_split,
+)
+from piefs.training.columns import weighted_gram
 
 FORMAT = 1
 MAX_POINTS = 1_500  # of a static scatter
+RELEVANCE_ROWS, DEPENDENCE_ROWS = 2_000, 300
+N_LEADING, N_INPUTS, N_VALUES = 4, 6, 25  # maps, inputs and values of a partial dependence
+MAX_METRIC_FEATURES = 256
+MAX_CELLS = 50_000_000  # that are searched for duplicates
+BASELINE_CELLS = 4_000_000  # rows × columns that a baseline is fitted on: some seconds
+MAX_ITERATIONS = 100
+MANY_CLASSES = 30  # from here on a forest takes too long for a glance
 
 Document = dict[str, Any]
 
@@ -37,6 +58,7 @@ def collect(
     task: str,
     encoder: TableEncoder,
     notices: Sequence[str] = (),
+    with_baselines: bool = True,
 ) -> Document:
     """Everything of a fitted run that its page shows; `readout` is what predicts, or None."""
     phi = {name: estimator.transform(part.x) for name, part in data.splits.items()}
@@ -51,14 +73,16 @@ def collect(
         "task": task,
         "data": _described(data, notices),
         "rows": shown_rows(data, phi, judged, shares.sum(axis=1)),
-        "baselines": compare(data, task, estimator.config_.n_components),
-        "by_maps": by_maps_kept(phi, data) if judged else None,
+        "baselines": baselines(data, task, phi["train"].shape[1]) if with_baselines else [],
+        "by_maps": probe_scores_by_maps(phi, data) if judged else None,
         "relevance": {
             "by_map": pack(shares),
             "metric": None if of_metric is None else pack(of_metric),
         },
         "dependence": [] if data.image_shape else dependence(estimator, data, shares),
-        "gram": {name: pack(phi[name].T @ phi[name] / len(phi[name])) for name in held_out},
+        "gram": {
+            name: pack(weighted_gram(phi[name], np.ones(len(phi[name])))) for name in held_out
+        },
         "judged": {
             name: _judgement(readout, part, judged[name], n_classes)
             for name, part in held_out.items()
@@ -67,6 +91,19 @@ def collect(
         "facts": data_facts(data, encoder),
         "plane": _plane(data),
     }
+
+
+def read_evidence(path: Path) -> Document:
+    """The document of a run that has one."""
+    if not path.is_file():
+        raise InputError(f"{path.parent} has no {path.name}; fit again without --no-report")
+    document = read_json(path, "fit again")
+    if document.get("format") != FORMAT:
+        raise InputError(f"{path} is from another version of piefs; fit again")
+    return document
+
+
+# --- the data ------------------------------------------------------------------------------------
 
 
 def _described(data: Dataset, notices: Sequence[str]) -> Document:
@@ -82,14 +119,85 @@ def _described(data: Dataset, notices: Sequence[str]) -> Document:
     }
 
 
+def data_facts(data: Dataset, encoder: TableEncoder) -> Document:
+    """Properties of the data that may spoil a model."""
+    dropped = [c.name for c in encoder.columns if c.kind == "dropped" and c.reason == "constant"]
+    facts: Document = {"constant_columns": dropped, **_duplicates(data)}
+    if len(data.class_names) > 1:
+        n = len(data.class_names)
+        counts = {k: np.bincount(part.y, minlength=n) for k, part in data.splits.items()}
+        facts["class_counts"] = {name: count.tolist() for name, count in counts.items()}
+    return facts
+
+
+def _duplicates(data: Dataset) -> dict[str, int | None]:
+    """The number of repeated training rows, and of held-out rows that are training rows too."""
+    if sum(part.x.size for part in data.splits.values()) > MAX_CELLS:
+        return {"repeated": None, "leaked": None}
+    train, validation, test = ([row.tobytes() for row in p.x] for p in data.splits.values())
+    known = set(train)
+    leaked = sum(row in known for row in validation + test)
+    return {"repeated": len(train) - len(known), "leaked": leaked}
+
+
+def _plane(data: Dataset) -> Document | None:
+    """Validation rows, if the inputs are two."""
+    if data.train.x.shape[1] != 2:
+        return None
+    x, y = data.validation.x[:MAX_POINTS], data.validation.y[:MAX_POINTS]
+    return {"x": pack(x), "y": pack(y, "float32" if data.is_regression else "int32")}
+
+
+# --- the model -----------------------------------------------------------------------------------
+
+
+def relevance_of(estimator: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
+    """Shares of each map's mean squared slope, (d, K), and of the metric, (d,), if it has one."""
+    x = data.train.x[:RELEVANCE_ROWS]
+    slopes = slopes_by_map(estimator.model_, x)
+    shares = slopes / np.maximum(slopes.sum(axis=0), np.finfo(float).tiny)
+    if isinstance(estimator.model_.metric, Off) or x.shape[1] > MAX_METRIC_FEATURES:
+        return shares, None
+    return shares, column_relevance(inverse_metric(estimator.model_, x))
+
+
+def dependence(estimator: Any, data: Dataset, shares: np.ndarray) -> list[Document]:
+    """Partial dependence of the leading maps on each of the inputs that matter most.
+
+    The mean of φ_k over rows in which one input takes a given value and the others stay as they
+    were observed.
+    """
+    rows = data.train.x[:DEPENDENCE_ROWS]
+    leading = min(N_LEADING, shares.shape[1])
+    order = np.argsort(-shares[:, :leading].sum(axis=1), kind="stable")[:N_INPUTS]
+    found = []
+    for feature in sorted(order.tolist()):
+        values = _grid(data.train.x[:, feature])
+        moved = np.repeat(rows[None], len(values), axis=0)
+        moved[:, :, feature] = values[:, None]
+        phi = estimator.transform(moved.reshape(-1, rows.shape[1]))[:, :leading]
+        curves = phi.reshape(len(values), len(rows), leading).mean(axis=1)
+        name = data.feature_names[feature]
+        found.append({"name": name, "values": values.tolist(), "curves": curves.tolist()})
+    return found
+
+
+def _grid(column: np.ndarray) -> np.ndarray:
+    """The values of a column if they are few, else quantiles from the first to the 99th."""
+    distinct = np.unique(column)
+    if len(distinct) <= N_VALUES:
+        return distinct.astype(float)
+    return np.unique(np.quantile(column, np.linspace(0.01, 0.99, N_VALUES)).astype(float))
+
+
 def _judgement(readout: Any, part: Split, judged: Judged, n_classes: int) -> Document:
-    """Where predictions are right and where not."""
+    """Predictions against the truth: pairs of numbers, or counts by class and by confidence."""
     if not n_classes:
         rows = np.random.default_rng(0).permutation(len(part))[:MAX_POINTS]
         return {"truth": part.y[rows].tolist(), "predicted": judged.predicted[rows].tolist()}
     labels = np.arange(n_classes)
     bins = confidence_bins(part.y, class_probabilities(readout, part.x, n_classes))
-    nothing: Any = np.nan  # its types know only of words
+    nothing: Any = np.nan  # scikit-learn's stubs allow strings only
     by_class = precision_recall_fscore_support(
         part.y, judged.predicted, labels=labels, zero_division=nothing
     )
@@ -100,19 +208,55 @@ def _judgement(readout: Any, part: Split, judged: Judged, n_classes: int) -> Doc
     }
 
 
-def _plane(data: Dataset) -> Document | None:
-    """Points of the plane, where the inputs are two."""
-    if data.train.x.shape[1] != 2:
-        return None
-    x, y = data.validation.x[:MAX_POINTS], data.validation.y[:MAX_POINTS]
-    return {"x": pack(x), "y": pack(y, "float32" if data.is_regression else "int32")}
+# --- simple baselines on the same splits, bounded in time ----------------------------------------
 
 
-def read_evidence(path: Path) -> Document:
-    """The document of a run that has one."""
-    if not path.is_file():
-        raise InputError(f"{path.parent} kept nothing for a report; fit again without --no-report")
-    document = read_json(path, "fit again")
-    if document.get("format") != FORMAT:
-        raise InputError(f"{path} is of another version of piefs; fit again")
-    return document
+def baselines(data: Dataset, task: str, n_components: int) -> list[Document]:
+    """Every baseline's scores by metric and split, with a note on how it was fitted."""
+    if len(data.class_names) == 1:
+        return []
+    n, most = len(data.train), max(50, BASELINE_CELLS // data.train.x.shape[1])
+    rows, note = np.arange(n), ""
+    if n > most:
+        rows = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+        note = f"fitted on {most:,} rows"
+    models = _models(data, task, n_components)
+    return [_fitted(name, make, data, rows, note) for name, make in models.items()]
+
+
+def _models(data: Dataset, task: str, k: int) -> dict[str, Callable[[], Any]]:
+    if data.is_regression:
+        return {
+            "mean": DummyRegressor,
+            "ridge": lambda: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
+            "gradient boosting": lambda: HistGradientBoostingRegressor(random_state=0),
+        }
+
+    def linear(*steps: Any) -> Any:
+        return make_pipeline(StandardScaler(), *steps, LogisticRegression(max_iter=MAX_ITERATIONS))
+
+    found: dict[str, Callable[[], Any]] = {
+        "majority class": lambda: DummyClassifier(strategy="prior"),
+        "logistic regression": linear,
+    }
+    if task == "unsupervised":
+        k = min(k, *data.train.x.shape)
+        name = f"logistic regression on {k} principal components"
+        found[name] = lambda: linear(PCA(k, random_state=0))
+    elif len(data.class_names) <= MANY_CLASSES:
+        found["random forest"] = lambda: RandomForestClassifier(100, n_jobs=1, random_state=0)
+    return found
+
+
+def _fitted(
+    name: str, make: Callable[[], Any], data: Dataset, rows: np.ndarray, note: str
+) -> Document:
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("ignore", UndefinedMetricWarning)  # PIEFS' scores raise it too
+            scores = scores_by_split(make().fit(data.train.x[rows], data.train.y[rows]), data)
+    except ValueError as error:  # scikit-learn refuses the rows: the page says so and goes on
+        scores, note = {}, f"not fitted: {' '.join(str(error).split())[:120]}"
+    return {"name": name, "scores": scores, "note": note, "seconds": time.perf_counter() - start}

@@ -1,4 +1,8 @@
-"""Numbers that look bad, and what to try: plain functions of what a run has written down."""
+"""What the held-out scores and the data say is wrong with a run, and what to try.
+
+Plain functions of the run's metrics and evidence. Training itself is judged in
+`piefs.training.diagnosis`; its findings are passed on.
+"""
 
 from __future__ import annotations
 
@@ -7,69 +11,38 @@ from typing import Any
 
 import numpy as np
 
-from piefs.training.diagnosis import Finding
-
-GAPS = (
-    ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),
-    ("r2", 0.05, lambda gap: f"{gap:.2f} of R²"),
-)
-"""Scores, by how much training may exceed validation before it is said, and how it is said."""
+from piefs.training.diagnosis import Finding, overfitting
 
 GRAM_PER_MAP = 0.25  # root mean square deviation from the identity, for each map
 CALIBRATION = 0.05
 FEW_ROWS_A_CLASS, FEW_TEST_ROWS = 10, 100
 IMBALANCED = 0.9
 LEAK, REPEATED = 0.01, 0.05
-SUFFICIENT = 0.005  # so much below the score of all maps, fewer maps suffice
+SUFFICIENT = 0.005  # fewer maps suffice if their score is within this of that of all
 
 
 def findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> list[Finding]:
-    """All that is to be said of a run, what is bad first."""
+    """All findings about a run, the bad ones first, and at most one of overfitting."""
+    gap = overfitting(metrics)
     found = [
-        *_optional(overfitting(metrics)),
-        *_optional(worse_than_a_baseline(metrics, evidence)),
+        gap,
+        worse_than_a_baseline(metrics, evidence),
         *never_predicted(evidence),
-        *_optional(poorly_calibrated(metrics, evidence)),
-        *_optional(not_orthonormal(metrics)),
-        *told_in_training(metrics),
+        poorly_calibrated(metrics, evidence),
+        not_orthonormal(metrics),
+        *(one for one in _of_training(metrics) if gap is None or one.kind != gap.kind),
         *data_findings(metrics, evidence),
-        *_optional(fewer_maps_suffice(evidence)),
+        fewer_maps_suffice(evidence),
     ]
-    return sorted(found, key=lambda finding: not finding.bad)
-
-
-def _optional(finding: Finding | None) -> Iterator[Finding]:
-    if finding is not None:
-        yield finding
+    return sorted((one for one in found if one is not None), key=lambda finding: not finding.bad)
 
 
 def _score(metrics: dict[str, Any], name: str, split: str) -> float | None:
     return (metrics.get(name) or {}).get(split)
 
 
-def overfitting(metrics: dict[str, Any]) -> Finding | None:
-    """Training rows that score much better than others.
-
-    Maps that were trained on labels know those of their training rows, so a further model that is
-    fitted on these rows' coordinates trusts them too much.
-    """
-    if metrics["task"] == "unsupervised":
-        return None
-    for name, margin, form in GAPS:
-        train, held_out = (_score(metrics, name, split) for split in ("train", "validation"))
-        if train is not None and held_out is not None and train - held_out > margin:
-            return Finding(
-                "overfitting",
-                f"The training rows are {form(train - held_out)} above the validation rows: their "
-                "coordinates flatter.",
-                "For a model on top of them, fit_transform(X, y, cross_fit=True) in Python gives "
-                "honest ones. More rows, fewer maps (-k) or a larger smoothness narrow the gap.",
-            )
-    return None
-
-
 def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> Finding | None:
-    """A simple method that does clearly better on the validation rows."""
+    """A simple method that is clearly better on the validation rows."""
     name = "accuracy" if "accuracy" in metrics else "r2"
     ours = _score(metrics, name, "validation")
     others = [
@@ -87,12 +60,12 @@ def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> 
         f"On the validation rows {by} reaches {_shown(name, best)}, this model "
         f"{_shown(name, ours)}.",
         "Train longer (--steps), take the preset default if this was fast, try more maps (-k), or "
-        "use that method: it may fit these data better.",
+        "use that method: it may suit these data better.",
     )
 
 
 def _margin(name: str, ours: float, n: int) -> float:
-    """Two standard errors of the score, so that chance is not reported."""
+    """Two standard errors of the score: smaller differences may be chance."""
     if name == "r2":
         return 0.02
     return max(0.003, 2 * (max(ours * (1 - ours), 0.0) / max(n, 1)) ** 0.5)
@@ -103,7 +76,7 @@ def _shown(name: str, value: float) -> str:
 
 
 def never_predicted(evidence: dict[str, Any]) -> list[Finding]:
-    """Classes that held-out rows have and no prediction names."""
+    """Classes that occur in the held-out rows but are never predicted."""
     confusions = [
         np.array(judged["confusion"])
         for judged in evidence["judged"].values()
@@ -120,15 +93,15 @@ def never_predicted(evidence: dict[str, Any]) -> list[Finding]:
     return [
         Finding(
             "never-predicted",
-            f"No held-out row is predicted as {', '.join(names)}{more}, though there are some.",
-            'Weigh the classes evenly (class_weight = "balanced" in a --config file), give more '
+            f"No held-out row is predicted as {', '.join(names)}{more}, though some are.",
+            'Weight the classes evenly (class_weight = "balanced" in a --config file), give more '
             "rows of them, or merge rare classes.",
         )
     ]
 
 
 def poorly_calibrated(metrics: dict[str, Any], evidence: dict[str, Any]) -> Finding | None:
-    """Probabilities that do not mean what they say, beyond what chance does to the bins."""
+    """Probabilities that are off by more than the bins' sampling error."""
     ece = _score(metrics, "ece", "validation")
     n = evidence["data"]["n_rows"]["validation"]
     if ece is None or ece <= CALIBRATION + 0.5 * (15 / max(n, 1)) ** 0.5:
@@ -138,15 +111,15 @@ def poorly_calibrated(metrics: dict[str, Any], evidence: dict[str, Any]) -> Find
     remedy = "a larger smoothness" if too_sure else "longer training (--steps)"
     return Finding(
         "poor-calibration",
-        f"The model is too {'sure' if too_sure else 'unsure'}: confidence and accuracy are "
-        f"{100 * ece:.1f} points apart on the average validation row.",
-        f"Take the classes and not the probabilities at their word, try {remedy}, or calibrate "
-        "with scikit-learn's CalibratedClassifierCV.",
+        f"The model is {'overconfident' if too_sure else 'underconfident'}: confidence and "
+        f"accuracy are {100 * ece:.1f} points apart on average over the validation rows.",
+        f"Rely on the predicted classes rather than on the probabilities, try {remedy}, or "
+        "calibrate with scikit-learn's CalibratedClassifierCV.",
     )
 
 
 def not_orthonormal(metrics: dict[str, Any]) -> Finding | None:
-    """Coordinates that are orthonormal in training and not on new rows."""
+    """Coordinates that are far from orthonormal on held-out rows."""
     scores = metrics.get("gram_error_unbiased") or {}
     known = [(scores[s], s) for s in ("validation", "test") if scores.get(s) is not None]
     error, split = max(known, default=(0.0, ""))
@@ -155,34 +128,33 @@ def not_orthonormal(metrics: dict[str, Any]) -> Finding | None:
     return Finding(
         "not-orthonormal",
         f"On {split} rows the Gram matrix is {error**0.5:.2f} away from the identity.",
-        "Distances between the coordinates of new rows are distorted. Look for outliers among the "
-        "rows, give more of them, train longer, or raise orthogonality (a --config file).",
+        "Distances between the coordinates of new rows are distorted. Look for outliers, give more "
+        "rows, train longer, or raise orthogonality (a --config file).",
     )
 
 
-def told_in_training(metrics: dict[str, Any]) -> Iterator[Finding]:
-    """What training has warned of, save overfitting, which is read off the scores here."""
-    for warning in metrics.get("warnings", ()):
-        if warning["kind"] != "overfitting":
-            yield Finding.from_document(warning)
+def _of_training(metrics: dict[str, Any]) -> list[Finding]:
+    """The warnings raised in training."""
+    return [Finding.from_document(warning) for warning in metrics.get("warnings", ())]
 
 
 def data_findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> Iterator[Finding]:
-    """What the data themselves may spoil."""
+    """Properties of the data that distort scores or training."""
     facts, n_rows = evidence["facts"], evidence["data"]["n_rows"]
     held_out = n_rows["validation"] + n_rows["test"]
     if facts["leaked"] and facts["leaked"] > LEAK * held_out:
         yield Finding(
             "leaked-rows",
             f"{facts['leaked']:,} of {held_out:,} held-out rows have the same inputs as a training "
-            "row: scores may flatter.",
+            "row: scores may be too good.",
             "Remove duplicates, or keep related rows together with --group COLUMN.",
         )
     elif facts["repeated"] and facts["repeated"] > REPEATED * n_rows["train"]:
         yield Finding(
             "repeated-rows",
-            f"{facts['repeated']:,} training rows repeat the inputs of another.",
-            "Remove duplicates if they are slips; rows that belong together want --group COLUMN.",
+            f"{facts['repeated']:,} training rows repeat the inputs of another row.",
+            "Remove duplicates if they are mistakes; keep rows that belong together in one split "
+            "with --group COLUMN.",
             bad=False,
         )
     if facts["constant_columns"]:
@@ -190,14 +162,14 @@ def data_findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> Iterator
             "constant-columns",
             "Columns with the same value in every training row: "
             f"{_some(facts['constant_columns'])}.",
-            "They were left out; drop them from the file if that is right.",
+            "They were left out; drop them from the file if they should be.",
             bad=False,
         )
     yield from _class_findings(facts, evidence["data"]["class_names"])
     if n_rows["test"] < FEW_TEST_ROWS:
         yield Finding(
             "few-test-rows",
-            f"There are only {n_rows['test']} test rows: chance moves every score on this page.",
+            f"There are only {n_rows['test']} test rows: scores on this page have large errors.",
             "Compare methods by cross-validation in Python, or give more rows.",
             bad=False,
         )
@@ -218,10 +190,10 @@ def _class_findings(facts: dict[str, Any], names: Sequence[str]) -> Iterator[Fin
     if counts.max() > IMBALANCED * counts.sum():
         yield Finding(
             "imbalanced",
-            f"{100 * counts.max() / counts.sum():.0f} % of the training rows are of one class, "
+            f"{100 * counts.max() / counts.sum():.0f} % of the training rows belong to one class, "
             f"{names[int(counts.argmax())]}.",
             'Look at F1, precision and recall rather than at accuracy; class_weight = "balanced" '
-            "in a --config file weighs classes evenly.",
+            "in a --config file weights classes evenly.",
             bad=False,
         )
 
@@ -232,7 +204,7 @@ def _some(items: Sequence[str], most: int = 5) -> str:
 
 
 def fewer_maps_suffice(evidence: dict[str, Any]) -> Finding | None:
-    """How many leading maps do as well as all, on the validation rows."""
+    """The fewest leading maps that match the score of all on the validation rows."""
     by_maps = evidence["by_maps"]
     if by_maps is None or by_maps["kept"][-1] < 4:
         return None
@@ -242,8 +214,8 @@ def fewer_maps_suffice(evidence: dict[str, Any]) -> Finding | None:
         return None
     return Finding(
         "fewer-maps-suffice",
-        f"The first {enough} of {by_maps['kept'][-1]} maps hold nearly all that a linear probe "
-        f"can use.",
-        f"-k {enough} makes a smaller model, at much the same score.",
+        f"The first {f'{enough} maps' if enough > 1 else 'map alone'} of {by_maps['kept'][-1]} "
+        "already give a linear probe nearly its full score.",
+        f"-k {enough} makes a smaller model with much the same score.",
         bad=False,
     )

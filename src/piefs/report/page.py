@@ -1,45 +1,64 @@
-"""RUN/report.html: what was learned, on one page that stands alone."""
+"""RUN/report.html: what was learned, on one page that needs no other file.
+
+The template escapes every string; only our own script, style and pictures are markup already.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
-from collections.abc import Iterable, Sequence
-from html import escape
+import re
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from piefs.data import atomic
-from piefs.data.documents import read_json, reading
+from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
+from markupsafe import Markup
+
 from piefs.data.encoder import TableEncoder
+from piefs.data.files import read_json, reading, write_bytes
 from piefs.data.readers import read_table
 from piefs.errors import InputError
 from piefs.estimators.files import load_with_document
-from piefs.report import pictures
-from piefs.report.evidence import read_evidence
+from piefs.report import EVIDENCE, PAGE
+from piefs.report.evidence import Document, read_evidence
 from piefs.report.findings import findings
-from piefs.report.html import allow_only, document, embedded_json, heading, table
-from piefs.report.plot import CLASS_COLORS
-from piefs.report.summary import summary
-from piefs.report.usage import usage
+from piefs.report.pictures import Picture, as_svg, pictures
+from piefs.report.plot.style import CLASS_COLORS, INK, number_scale
+from piefs.report.scores import SHOWN
 
-EVIDENCE, PAGE = "report.json", "report.html"
-MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
-LEGIBLE = {"#4d4d4d": "#8a8f96"}  # a grey that is seen on dark paper too
+WIDE_POINTS = 330
+MANY_CLASSES, MAX_CLASS_ROWS, MANY_COLUMNS = 20, 200, 12
+SPLITS = ("validation", "test")
+HIGHER_IS_BETTER = ("accuracy", "f1", "roc_auc", "r2")
+LOWER_IS_BETTER = ("log_loss", "rmse", "mae")  # not ece: guessing is well calibrated
+PALETTE = {
+    # Dark grey would vanish on a dark page.
+    "classes": [{"#4d4d4d": "#8a8f96"}.get(color, color) for color in CLASS_COLORS],
+    "numbers": number_scale(),
+    "right": "#8fa3b5",
+    "wrong": CLASS_COLORS[1],
+}
+COLORS = f"""
+:root {{ --ink: {INK}; --accent: {CLASS_COLORS[0]}; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --ink: #e3e9ef; --accent: {CLASS_COLORS[5]}; }} }}
+"""
 
 
 def write_page(run: str | Path) -> Path:
-    """Write the page of a finished run from what is in its folder; no data, no fit."""
+    """Write the page of a finished run from the files in its folder; no data, no fit."""
     run = Path(run)
     evidence, metrics = read_evidence(run / EVIDENCE), _read_metrics(run / "metrics.json")
     estimator, model = load_with_document(run / "model")
     with reading(run / EVIDENCE, "fit again"):
         text = page(evidence, metrics, _read_history(run / "history.csv"), estimator, model)
-    atomic.write_bytes(run / PAGE, text.encode())
+    write_bytes(run / PAGE, text.encode())
     return run / PAGE
 
 
-def _read_metrics(path: Path) -> dict[str, Any]:
+def _read_metrics(path: Path) -> Document:
     if not path.is_file():
         raise InputError(f"{path.parent} holds no finished run; fit one with piefs fit --out")
     return read_json(path, "fit again")
@@ -52,200 +71,206 @@ def _read_history(path: Path) -> list[dict[str, float]]:
 
 
 def page(
-    evidence: dict[str, Any],
-    metrics: dict[str, Any],
+    evidence: Document,
+    metrics: Document,
     history: Sequence[dict[str, float]],
     estimator: Any,
-    model: dict[str, Any],
+    model: Document,
 ) -> str:
     """The whole page as text."""
-    style, script = (_asset(name) for name in ("page.css", "page.js"))
-    found = findings(metrics, evidence)
-    sections = {
-        "Summary": summary(evidence, metrics, found),
-        "Explore": EXPLORER,
-        "Inputs": _inputs(estimator, evidence),
-        "Coordinates": _gallery(pictures.of_coordinates(evidence, metrics)),
-        "Predictions": _predictions(evidence),
-        "Training": _gallery(pictures.of_training(history, metrics["config"]["schedule"])),
-        "Data": _data(evidence, model),
-        "Use it": usage(evidence, model),
-        "Settings": _settings(metrics),
-    }
-    sections = {title: content for title, content in sections.items() if content}
-    nav = "".join(f"<a href='#{_anchor(title)}'>{title}</a>" for title in sections)
-    body = "".join(
-        f"<section id='{_anchor(title)}'><h2>{title}</h2>{content}</section>"
-        for title, content in sections.items()
+    drawn = pictures(evidence, metrics, history, estimator)
+    return _render(
+        data=evidence["data"],
+        headline=_headline(evidence["data"], metrics),
+        tiles=_tiles(metrics),
+        findings=findings(metrics, evidence),
+        comparison=_comparison(evidence, metrics),
+        splits=_by_split(metrics),
+        figures={name: _figures(made) for name, made in drawn.items() if name != "rows"},
+        by_class=_by_class(evidence),
+        many_classes=len(evidence["data"]["class_names"]) > MANY_CLASSES,
+        columns=_columns(evidence["data"], model),
+        is_scaled=bool(model["standardize"]),
+        usage=_usage(evidence["data"], model),
+        settings={name: json.dumps(value) for name, value in metrics["config"].items()},
+        run=_run(metrics),
+        rows=_for_script(evidence),
     )
-    name, about = evidence["data"]["name"], evidence["data"]["description"]
-    content = (
-        f"<header><h1>{escape(name)}</h1><p class=note>{escape(about)}</p>"
-        f"<p>{_headline(evidence, metrics)}</p>"
-        f"<nav>{nav}</nav></header><main>{body}</main>"
-        f"{embedded_json('shown-rows', _for_script(evidence))}<script>{script}</script>"
+
+
+def _render(**context: Any) -> str:
+    """The template with its style and script, and a policy that allows this script only."""
+    environment = Environment(
+        loader=PackageLoader("piefs.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return document(f"{name}: PIEFS report", content, style=style, head=allow_only(script))
+    environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
+    script = _asset("page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    try:
+        return environment.get_template("page.html.j2").render(
+            style=style(), script=script, script_digest=digest, **context
+        )
+    except UndefinedError as error:
+        raise LookupError(error.message) from error
 
 
-def _anchor(title: str) -> str:
-    return title.lower().replace(" ", "-")
+def style() -> Markup:
+    """The style sheet, the palette's colours included."""
+    return Markup(COLORS) + _asset("page.css")
 
 
-def _asset(name: str) -> str:
-    return (files("piefs.report") / name).read_text(encoding="utf-8")
+def _asset(name: str) -> Markup:
+    return Markup((files("piefs.report") / "templates" / name).read_text(encoding="utf-8"))
 
 
-def _for_script(evidence: dict[str, Any]) -> dict[str, Any]:
-    """What the interactive part of the page needs."""
-    data = evidence["data"]
+def _figures(made: Sequence[Picture]) -> list[dict[str, Any]]:
+    """Names, pictures and captions, and whether a picture is too wide for one column."""
+    svgs = [Markup(as_svg(picture)) for picture in made]
+    return [
+        {"name": p.name, "svg": svg, "caption": p.caption, "is_wide": _width(svg) > WIDE_POINTS}
+        for p, svg in zip(made, svgs, strict=True)
+    ]
+
+
+def _width(svg: str) -> float:
+    found = re.search(r'<svg [^>]*?width="([\d.]+)pt"', svg)
+    return float(found[1]) if found else 0.0
+
+
+def _for_script(evidence: Document) -> Document:
+    """The rows and names that the interactive part of the page needs."""
     named = ("class_names", "target", "image_shape")
-    colors = [LEGIBLE.get(color, color) for color in CLASS_COLORS]
-    return evidence["rows"] | {name: data[name] for name in named} | {"colors": colors}
+    return (
+        evidence["rows"] | {name: evidence["data"][name] for name in named} | {"palette": PALETTE}
+    )
 
 
-def _headline(evidence: dict[str, Any], metrics: dict[str, Any]) -> str:
-    n = evidence["data"]["n_rows"]
-    k = len(metrics["energies"])
-    what = {
-        "classification": f"predict {escape(evidence['data']['target'])}"
-        if evidence["data"]["target"] != "y"
-        else "predict its class",
-        "regression": f"predict {escape(evidence['data']['target'])}",
-        "unsupervised": "describe it without labels",
-    }[metrics["task"]]
+# --- the summary ---------------------------------------------------------------------------------
+
+
+def _headline(data: Document, metrics: Document) -> str:
+    n, k = data["n_rows"], len(metrics["energies"])
+    purpose = f"predict {data['target']}"
+    if metrics["task"] == "unsupervised":
+        purpose = "describe it without labels"
+    elif metrics["task"] == "classification" and data["target"] == "y":
+        purpose = "predict its class"
     maps = "one smooth coordinate" if k == 1 else f"{k} ordered, orthonormal, smooth coordinates"
     return (
-        f"PIEFS learned {maps} φ of each row to {what}, "
-        f"from {n['train']:,} training rows in {metrics['seconds']:.1f} s; {n['validation']:,} "
-        f"validation and {n['test']:,} test rows were held out."
+        f"PIEFS learned {maps} φ of each row to {purpose}, from {n['train']:,} training rows in "
+        f"{metrics['seconds']:.1f} s. {n['validation']:,} validation and {n['test']:,} test rows "
+        "were held out."
     )
 
 
-# --- the parts that a script brings to life ------------------------------------------------------
-
-EXPLORER = """
-<p class=note>Every dot is a row. Drag to select rows, turn the wheel or pinch to zoom, point at or
-tap a dot to see its row.</p>
-<div id=explorer>
-  <div class=controls>
-    <label>across <select id=axis-i></select></label>
-    <label>up <select id=axis-j></select></label>
-    <label>colour <select id=colour></select></label>
-    <span id=splits></span>
-  </div>
-  <div class=controls>
-    <button id=mode-select aria-pressed=true>select</button>
-    <button id=mode-move aria-pressed=false>move</button>
-    <button id=zoom-in aria-label='zoom in'>+</button>
-    <button id=zoom-out aria-label='zoom out'>−</button>
-    <button id=reset>reset view</button>
-    <output id=status></output>
-  </div>
-  <div id=stage><canvas id=plot aria-label='scatter of the coordinates'></canvas>
-  <div id=tip hidden></div></div>
-  <div id=legend></div>
-  <div id=selection hidden>
-    <h3><span id=selected-count></span> <button id=clear>clear selection</button></h3>
-    <div id=selected-classes></div>
-    <div class=scroll><table id=selected-rows></table></div>
-  </div>
-</div>
-"""
-
-
-def _inputs(estimator: Any, evidence: dict[str, Any]) -> str:
-    """The maps as functions of the inputs."""
-    kind = "gallery small" if evidence["data"]["image_shape"] else "gallery"
-    parts = {
-        "The maps over the plane": pictures.of_plane(estimator, evidence),
-        "Which inputs matter": pictures.of_inputs(evidence),
-        "How the leading maps move, on average, as one input changes and the others stay": (
-            pictures.of_dependence(evidence)
-        ),
-    }
-    return "".join(
-        f"<h3>{title}</h3>{_gallery(made, kind)}" for title, made in parts.items() if made
-    )
-
-
-def _gallery(made: Iterable[pictures.Picture], kind: str = "gallery") -> str:
-    content = "".join(picture.html for picture in made)
-    return f"<div class='{kind}'>{content}</div>" if content else ""
-
-
-def _predictions(evidence: dict[str, Any]) -> str:
-    drawn = _gallery(pictures.of_predictions(evidence))
-    if not drawn:
-        return ""
-    return (
-        f"{drawn}{_by_class(evidence)}<h3>The hardest test rows</h3><p class=note>Those with the "
-        "largest loss: slips in the data, or what the model has not understood.</p>"
-        "<div id=hardest></div>"
-    )
-
-
-def _by_class(evidence: dict[str, Any]) -> str:
-    judged, names = evidence["judged"]["test"], evidence["data"]["class_names"]
-    if "by_class" not in judged:
-        return ""
-    counts = evidence["facts"]["class_counts"]
-    rows = [
-        f"<tr><td>{escape(name)}</td>"
-        + "".join(f"<td>{_percent(values[c])}</td>" for values in judged["by_class"])
-        + f"<td>{counts['train'][c]:,}</td><td>{counts['test'][c]:,}</td></tr>"
-        for c, name in _worst_first(names, judged["by_class"][2])
+def _tiles(metrics: Document) -> list[tuple[str, str]]:
+    """The few numbers to see first, on test rows."""
+    tiles = [
+        (form(metrics[name]["test"]), label)
+        for name, label, form in SHOWN
+        if name != "gram_error" and name in metrics and metrics[name]["test"] is not None
     ]
-    head = ["class", "precision, %", "recall, %", "F1, %", "training rows", "test rows"]
-    made, many = table(heading(head), *rows), len(rows) > MANY_CLASSES
-    order = ", the worst first" if many else ""
-    return (
-        f"<details{'' if many else ' open'}><summary>By class, on test rows{order}</summary>{made}"
-        "</details>"
-    )
+    return [*tiles[:3], (f"{metrics['gram_error']['test']:.3f}", "Gram error ‖C − I‖²")]
 
 
-def _worst_first(names: Sequence[str], f1: Sequence[float | None]) -> list[tuple[int, str]]:
-    """Classes with their numbers, as they come, or by F1 where they are many."""
-    numbered = list(enumerate(names))
-    if len(numbered) <= MANY_CLASSES:
-        return numbered
-    return sorted(numbered, key=lambda pair: f1[pair[0]] or 0.0)[:MAX_CLASS_ROWS]
+def _comparison(evidence: Document, metrics: Document) -> Document | None:
+    """Our held-out scores beside those of the baselines, the best of each column marked."""
+    shown = [one for one in SHOWN if one[0] in metrics and one[0] != "gram_error"]
+    if not shown:
+        return None
+    probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
+    ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
+    methods = [ours, *evidence["baselines"]]
+    rows: list[list[tuple[str, bool]]] = [[] for _ in methods]
+    for name, _, form in shown:
+        for split in SPLITS:
+            values = [method["scores"].get(name, {}).get(split) for method in methods]
+            best = _best(name, [value for value in values if value is not None])
+            for row, value in zip(rows, values, strict=True):
+                text = "–" if value is None else form(value)
+                row.append((text, best is not None and text == form(best)))
+    named = [(str(m["name"]), str(m["note"]), row) for m, row in zip(methods, rows, strict=True)]
+    return {"scores": [label for _, label, _ in shown], "rows": named}
+
+
+def _best(name: str, values: Sequence[float]) -> float | None:
+    if name in HIGHER_IS_BETTER:
+        return max(values, default=None)
+    return min(values, default=None) if name in LOWER_IS_BETTER else None
+
+
+def _by_split(metrics: Document) -> list[tuple[str, list[str]]]:
+    """Every score on training, validation and test rows."""
+    return [
+        (label, ["–" if (v := metrics[name].get(split)) is None else form(v) for split in names])
+        for names in [("train", *SPLITS)]
+        for name, label, form in SHOWN
+        if name in metrics
+    ]
+
+
+# --- predictions, data, use ----------------------------------------------------------------------
+
+
+def _by_class(evidence: Document) -> list[tuple[str, list[str]]]:
+    """Precision, recall, F1 and counts of each class; of many classes the worst first."""
+    judged, names = evidence["judged"].get("test", {}), evidence["data"]["class_names"]
+    if "by_class" not in judged:
+        return []
+    counts, f1 = evidence["facts"]["class_counts"], judged["by_class"][2]
+    order = list(range(len(names)))
+    if len(names) > MANY_CLASSES:
+        order = sorted(order, key=lambda c: f1[c] or 0.0)[:MAX_CLASS_ROWS]
+    return [
+        (
+            names[c],
+            [_percent(values[c]) for values in judged["by_class"]]
+            + [f"{counts[split][c]:,}" for split in ("train", "test")],
+        )
+        for c in order
+    ]
 
 
 def _percent(value: float | None) -> str:
     return "–" if value is None or value != value else f"{100 * value:.1f}"
 
 
-# --- data and settings ---------------------------------------------------------------------------
+def _columns(data: Document, model: Document) -> list[str]:
+    """How each column of a table is used; nothing of images."""
+    return [] if data["image_shape"] else TableEncoder.from_document(model["table"]).describe()
 
 
-def _data(evidence: dict[str, Any], model: dict[str, Any]) -> str:
-    """What was done with each column."""
-    if evidence["data"]["image_shape"]:
-        height, width = map(int, evidence["data"]["image_shape"])
-        return f"<p>Every row is an image of {height} × {width} pixels, each pixel an input.</p>"
-    encoder = TableEncoder.from_document(model["table"])
-    lines = [f"<li>{escape(line)}</li>" for line in encoder.describe()]
-    scaled = "<p class=note>Inputs are scaled to mean 0 and deviation 1 of the training rows.</p>"
-    notices = "".join(f"<li>{escape(notice)}</li>" for notice in evidence["data"]["notices"])
-    return (
-        (scaled if model["standardize"] else "")
-        + f"<details{' open' if len(lines) <= 12 else ''}><summary>What became of the "
-        f"{len(lines):,} columns</summary><ul>{''.join(lines)}</ul></details>"
-        + (f"<ul>{notices}</ul>" if notices else "")
-    )
-
-
-def _settings(metrics: dict[str, Any]) -> str:
-    versions = ", ".join(f"{name} {value}" for name, value in metrics["versions"].items())
-    rows = [
-        f"<tr><td>{escape(name)}</td><td class=text>{escape(json.dumps(value))}</td></tr>"
-        for name, value in metrics["config"].items()
+def _usage(data: Document, model: Document) -> dict[str, str]:
+    """Lines to copy; paths are relative to the folder of the page."""
+    commands = ["piefs transform . new.csv --out coordinates.csv   # φ₁ … φ_K of each row"]
+    python = [
+        "from piefs import load",
+        "",
+        'model = load("model")',
+        "phi = model.transform(X)          # coordinates, (n, K)",
     ]
-    steps = f"{metrics['steps']:,} steps, {metrics['steps_per_second']:,.0f} a second."
-    made = table(heading(["setting", "value"]), *rows)
-    return (
-        f"<p>Seed {escape(str(metrics['config']['seed']))}; {steps} {escape(versions)}.</p>"
-        f"<details><summary>All settings</summary>{made}</details>"
-    )
+    if model["estimator"] != "PIEFSTransformer":
+        target = "" if model["target"] else " --target COLUMN"
+        commands.append("piefs predict . new.csv --out predictions.csv")
+        commands.append(f"piefs score . new.csv{target}")
+    if model["estimator"] == "PIEFSClassifier":
+        python.append("p = model.predict_proba(X)        # one column per class")
+    elif model["estimator"] == "PIEFSRegressor":
+        python.append("y = model.predict(X)")
+    commands += ["piefs inspect .", "piefs report .   # writes this page again"]
+    names, classes = data["feature_names"], data["class_names"]
+    shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
+    inputs = f"X has one row per sample, with {len(names):,} inputs in this order: {shown}."
+    if model["estimator"] == "PIEFSClassifier" and len(classes) <= MANY_COLUMNS:
+        inputs += f" Classes are numbered from 0: {', '.join(classes)}."
+    return {"commands": "\n".join(commands), "python": "\n".join(python), "inputs": inputs}
+
+
+def _run(metrics: Document) -> str:
+    versions = ", ".join(f"{name} {value}" for name, value in metrics["versions"].items())
+    speed = f"{metrics['steps']:,} steps, {metrics['steps_per_second']:,.0f} per second"
+    return f"Seed {metrics['config']['seed']}; {speed}. {versions}."

@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from piefs.data import Dataset, Split
 from piefs.data.cells import texts
-from piefs.report.packing import pack
+from piefs.data.table import Table
 from piefs.report.scores import class_probabilities
 
 MAX_ROWS, MAX_COLUMNS, MAX_TEXT = 10_000, 30, 60
 COORDINATES, PIXELS, CELLS = 250_000, 1_200_000, 200_000
-"""How many of each a page holds at most: together some megabytes."""
+"""The most of each that a page holds: some megabytes together."""
 N_HARDEST = 12
 SHARES = {"train": 0.3, "validation": 0.35, "test": 0.35}
 
 
+PACKED_TYPES = ("uint8", "int32", "float32")
+
+
+def pack(values: np.ndarray, kind: str = "float32") -> dict[str, Any]:
+    """An array as {type, shape, bytes}: little-endian and in base64, a typed array to a browser."""
+    values = np.ascontiguousarray(values, np.dtype(kind).newbyteorder("<"))
+    content = base64.b64encode(values.tobytes()).decode()
+    return {"type": kind, "shape": list(values.shape), "bytes": content}
+
+
+def unpack(packed: dict[str, Any]) -> np.ndarray:
+    """The array that was packed; a ValueError or KeyError if it is damaged."""
+    if packed["type"] not in PACKED_TYPES:
+        raise ValueError(f"unknown type {packed['type']!r}")
+    content = base64.b64decode(packed["bytes"], validate=True)
+    dtype = np.dtype(packed["type"]).newbyteorder("<")
+    return np.frombuffer(content, dtype).reshape(packed["shape"])
+
+
 class Judged(NamedTuple):
-    """What is predicted for rows, how sure that is, and the loss of each row."""
+    """Predictions for rows, their confidence, and the loss of each row."""
 
     predicted: np.ndarray
     confidence: np.ndarray
@@ -96,8 +116,6 @@ def _hardest(loss: np.ndarray, split: np.ndarray) -> list[int]:
 
 
 def _joined(parts: list[Split]) -> Split:
-    from piefs.data.table import Table
-
     x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in "xy")
     tables = [part.table for part in parts if part.table is not None]
     if len(tables) < len(parts):
@@ -110,7 +128,7 @@ def _joined(parts: list[Split]) -> Split:
 
 
 def _columns(data: Dataset, part: Split, relevance: np.ndarray) -> list[dict[str, Any]]:
-    """Names and cells as the user knows them; of very many, the most relevant."""
+    """Names and cells as in the user's file; of very many columns, the most relevant."""
     most = max(3, min(MAX_COLUMNS, CELLS // len(part)))
     if part.table is not None:
         names = [name for name in part.table.names if name != data.target_name]
@@ -125,7 +143,7 @@ def _columns(data: Dataset, part: Split, relevance: np.ndarray) -> list[dict[str
 
 
 def _most_relevant(names: list[str], data: Dataset, relevance: np.ndarray, most: int) -> list[str]:
-    """Columns that are no feature (what names rows, above all) first, then those that matter."""
+    """Columns that are no feature (identifiers above all) first, then the most relevant."""
     weight = dict.fromkeys(names, np.inf)
     for feature, share in zip(data.feature_names, relevance, strict=True):
         name = feature if feature in weight else feature.split("=")[0]

@@ -1,11 +1,14 @@
-"""What is measured of a fitted model."""
+"""Scores of a fitted model: by split, by confidence, and by the number of maps kept."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.metrics import (
     accuracy_score,
@@ -16,12 +19,16 @@ from sklearn.metrics import (
     roc_auc_score,
     root_mean_squared_error,
 )
+from sklearn.pipeline import Pipeline, make_pipeline
 
-from piefs.data import Dataset, Split
-from piefs.estimators.base import BasePIEFS
+if TYPE_CHECKING:
+    from piefs.data import Dataset, Split
+    from piefs.estimators.base import BasePIEFS
 
 Scores = dict[str, float | None]
 CALIBRATION_BINS = 15
+PROBE_ROWS = 5_000
+KEPT = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 SHOWN = (
     ("accuracy", "accuracy, %", lambda value: f"{100 * value:.2f}"),
     ("f1", "F1, %", lambda value: f"{100 * value:.2f}"),
@@ -33,54 +40,40 @@ SHOWN = (
     ("mae", "MAE", lambda value: f"{value:.4g}"),
     ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"),
 )
-"""What is shown of a run: the name in its metrics, the name for people, and the number as text."""
+"""The scores to show of a run: the key in its metrics, a name for people, the value as text."""
 
 
-class Probe:
-    """A linear probe: logistic regression on the coordinates of a fitted transformer."""
+def probe(transformer: BasePIEFS, *, is_regression: bool) -> Pipeline:
+    """A linear probe: logistic regression, or least squares, on a fitted transformer's coordinates.
 
-    def __init__(self, transformer: BasePIEFS) -> None:
-        self.transformer = transformer
-
-    def fit(self, x: np.ndarray, y: np.ndarray) -> Probe:
-        """Fit on the coordinates of x, with scikit-learn's default settings."""
-        self.regression = LogisticRegression().fit(self.transformer.transform(x), y)
-        return self
-
-    @property
-    def classes_(self) -> np.ndarray:
-        """The classes that the probabilities are of."""
-        return self.regression.classes_
-
-    def predict_proba(self, x: np.ndarray) -> np.ndarray:
-        """Class probabilities."""
-        return self.regression.predict_proba(self.transformer.transform(x))
-
-    def decision_function(self, x: np.ndarray) -> np.ndarray:
-        """Margins, or logits."""
-        return self.regression.decision_function(self.transformer.transform(x))
+    Both with scikit-learn's defaults; fitting it leaves the transformer as it is.
+    """
+    model = LinearRegression() if is_regression else LogisticRegression()
+    return make_pipeline(FrozenEstimator(transformer), model)
 
 
-class NumberProbe:
-    """A linear probe for numbers: least squares on the coordinates of a fitted transformer."""
-
-    def __init__(self, transformer: BasePIEFS) -> None:
-        self.transformer = transformer
-
-    def fit(self, x: np.ndarray, y: np.ndarray) -> NumberProbe:
-        """Fit on the coordinates of x."""
-        self.regression = LinearRegression().fit(self.transformer.transform(x), y)
-        return self
-
-    def predict(self, x: np.ndarray) -> np.ndarray:
-        """The predicted numbers."""
-        return self.regression.predict(self.transformer.transform(x))
+def probe_scores_by_maps(phi: dict[str, np.ndarray], data: Dataset) -> dict[str, Any]:
+    """The held-out score of a linear probe on the first 1, 2, … maps: accuracy, or R²."""
+    k = phi["train"].shape[1]
+    kept = sorted({n for n in KEPT if n < k} | {k})
+    rows = np.random.default_rng(0).permutation(len(data.train))[:PROBE_ROWS]
+    x, y = phi["train"][rows], data.train.y[rows]
+    scores: dict[str, list[float]] = {"validation": [], "test": []}
+    for n in kept:
+        model = LinearRegression() if data.is_regression else LogisticRegression(max_iter=200)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model.fit(x[:, :n], y)
+        for name, values in scores.items():
+            values.append(float(model.score(phi[name][:, :n], data.splits[name].y)))
+    label = "R²" if data.is_regression else "accuracy"
+    return {"kept": kept, "scores": scores, "label": label}
 
 
 def evaluate(estimator: BasePIEFS, readout: Any, data: Dataset) -> dict[str, Any]:
     """Scores and Gram errors on every split, energies and log λ ranges of every map.
 
-    `readout` is what predicts, or None, and then there are no scores.
+    `readout` is what predicts; if it is None there are no scores.
     """
     scores = {} if readout is None else scores_by_split(readout, data)
     grams = {name: estimator.gram_errors(part.x) for name, part in data.splits.items()}
@@ -97,7 +90,7 @@ def evaluate(estimator: BasePIEFS, readout: Any, data: Dataset) -> dict[str, Any
 
 
 def scores_by_split(model: Any, data: Dataset) -> dict[str, Scores]:
-    """{metric: {split: value}} of anything that predicts."""
+    """{metric: {split: value}} of any fitted model."""
     measure = regression_scores if data.is_regression else classification_scores
     return _by_metric({name: measure(model, part) for name, part in data.splits.items()})
 
@@ -111,7 +104,7 @@ def _by_metric(by_split: Mapping[str, Mapping[str, float | None]]) -> dict[str, 
 def classification_scores(readout: Any, part: Split) -> Scores:
     """Accuracy, F1 (of class 1 for two classes, else macro), ROC-AUC, log loss, calibration error.
 
-    What predicts labels only, without probabilities, has none of the latter three.
+    A model that predicts labels only, without probabilities, has none of the last three.
     """
     if not hasattr(readout, "predict_proba"):
         predicted = readout.predict(part.x)
@@ -132,7 +125,7 @@ def classification_scores(readout: Any, part: Split) -> Scores:
 
 
 def class_probabilities(readout: Any, x: np.ndarray, n_classes: int) -> np.ndarray:
-    """Probabilities of all classes, zero for those that training had no row of, (n, n_classes)."""
+    """Probabilities of all classes, (n, n_classes); zero for classes without a training row."""
     known = np.asarray(readout.predict_proba(x))
     if known.shape[1] == n_classes:
         return known
@@ -152,19 +145,19 @@ def _label_scores(truth: np.ndarray, predicted: np.ndarray) -> Scores:
 def expected_calibration_error(
     truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
 ) -> float:
-    """How far confidence is from accuracy: ECE = Σ_b (n_b / n) |accuracy_b − confidence_b|.
+    """The gap between confidence and accuracy: ECE = Σ_b (n_b / n) |accuracy_b − confidence_b|.
 
     The confidence of a row is the probability of its most probable class. Rows are binned by it,
     the bins b being (0, 1/15], (1/15, 2/15], …, of equal width (Guo et al. 2017, eq. 3); each
-    compares the share of its rows that are right with their mean confidence. 0 is best: of the
-    rows predicted with 80 %, 80 % are right. It says nothing of how many rows are right in all.
+    compares the share of its rows that are correct with their mean confidence. 0 is best: of the
+    rows predicted with 80 %, 80 % are correct. It says nothing about the accuracy itself.
     """
     bins = confidence_bins(truth, probabilities, n_bins)
     return float(np.sum(bins.counts * np.abs(bins.accuracy - bins.confidence)) / len(truth))
 
 
 class Bins(NamedTuple):
-    """Rows by how sure a prediction is: bins that hold any, (n_bins,) each."""
+    """Rows in bins of confidence, empty bins left out: (n_bins,) each."""
 
     confidence: np.ndarray
     accuracy: np.ndarray
@@ -174,7 +167,7 @@ class Bins(NamedTuple):
 def confidence_bins(
     truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
 ) -> Bins:
-    """Mean confidence, share of right rows and number of rows in bins of confidence."""
+    """Mean confidence, share of correct rows and number of rows in bins of confidence."""
     confidence = probabilities.max(axis=1).astype(np.float64)
     right = (probabilities.argmax(axis=1) == truth).astype(np.float64)
     bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
@@ -190,7 +183,7 @@ def confidence_bins(
 def regression_scores(readout: Any, part: Split) -> Scores:
     """R², and the root mean squared and the mean absolute error in the units of the target.
 
-    R² compares with the mean of these rows; where they do not differ it means nothing.
+    R² compares with the mean of these rows; it is None if they are all equal.
     """
     predicted = readout.predict(part.x)
     differ = len(part) > 1 and part.y.min() < part.y.max()

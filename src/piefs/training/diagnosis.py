@@ -38,6 +38,12 @@ training rows falls on where they are learned by heart, which is no improvement.
 OVERFITTED = 0.35
 """How far the loss on validation rows may lie above that on training rows."""
 
+GAPS = (
+    ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),
+    ("r2", 0.05, lambda gap: f"{gap:.2f} of R²"),
+)
+"""Scores, the gap between training and validation rows that is reported, and its wording."""
+
 LEARNED_BY_HEART, SPOILED = 0.03, 0.1
 """The loss on training rows of a saturated readout, and how far that on validation rows has risen
 from its lowest. These, as the two above, are shares of the loss of a constant prediction."""
@@ -231,3 +237,25 @@ def _overfitted(evidence: Evidence) -> Finding | None:
         f"({last['loss_class']:.3g}): the maps do not carry over to new rows.",
         "Raise weight_decay, set early_stopping=True, or give more rows.",
     )
+
+
+def overfitting(metrics: dict[str, Any]) -> Finding | None:
+    """Training rows that score much better than validation rows, by the metrics of a run.
+
+    Maps trained on labels have seen those of their training rows, so a further model that is
+    fitted on these rows' coordinates trusts them too much.
+    """
+    if metrics["task"] == "unsupervised":
+        return None
+    for name, margin, form in GAPS:
+        scores = metrics.get(name) or {}
+        train, held_out = scores.get("train"), scores.get("validation")
+        if train is not None and held_out is not None and train - held_out > margin:
+            return Finding(
+                "overfitting",
+                f"The training rows score {form(train - held_out)} above the validation rows: "
+                "their coordinates are optimistic.",
+                "For a model on top of them, fit_transform(X, y, cross_fit=True) in Python gives "
+                "honest ones. More rows, fewer maps (-k) or a larger smoothness narrow the gap.",
+            )
+    return None

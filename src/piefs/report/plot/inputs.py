@@ -83,7 +83,7 @@ def relevance_bars(
 
 
 def _labels(order: np.ndarray, names: Sequence[str], most: int) -> list[str]:
-    return [shortened(names[i], most) if len(names) else f"$x_{{{i + 1}}}$" for i in order.tolist()]
+    return [shortened(names[i], most) if names else f"$x_{{{i + 1}}}$" for i in map(int, order)]
 
 
 def relevance_image(

@@ -13,7 +13,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from piefs.data import atomic
+from piefs.data.files import write_with
 from piefs.operators.domains import Box, Sphere
 from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
@@ -30,7 +30,7 @@ def draw(solution: EigenSolution, folder: Path) -> None:
         if solution.history:
             figures["training.png"] = training(solution)
     for name, figure in figures.items():
-        atomic.write_with(folder / name, lambda path, figure=figure: figure.savefig(path))
+        write_with(folder / name, lambda path, figure=figure: figure.savefig(path))
         plt.close(figure)
 
 

@@ -6,7 +6,7 @@
   const byId = (id) => document.getElementById(id);
   const SPLITS = ["train", "validation", "test"];
   const MOST_LISTED = 50;
-  const VIRIDIS = ["#440154", "#472c7a", "#3b518b", "#2c718e", "#21908d", "#27ad81", "#5cc863", "#aadc32", "#fde725"];
+  const { classes: CLASS_COLORS, numbers: NUMBER_COLORS, right: RIGHT, wrong: WRONG } = data.palette;
 
   // --- data -----------------------------------------------------------------------------------
 
@@ -26,17 +26,17 @@
 
   const rounded = (value) => Number.isFinite(value) ? String(Number(value.toPrecision(5))) : "–";
   const classColor = (c) =>
-    c < data.colors.length ? data.colors[c] : `hsl(${(c * 137.508) % 360} ${55 + (c % 3) * 12}% ${42 + (c % 4) * 7}%)`;
+    c < CLASS_COLORS.length ? CLASS_COLORS[c] : `hsl(${(c * 137.508) % 360} ${55 + (c % 3) * 12}% ${42 + (c % 4) * 7}%)`;
   const valueOf = (values, row) => values === null ? "" : isNumber ? rounded(values[row]) : classes[values[row]];
 
-  function viridis(t) {
-    const at = Math.min(Math.max(t, 0), 1) * (VIRIDIS.length - 1), low = Math.min(Math.floor(at), VIRIDIS.length - 2);
+  function numberColor(t) {
+    const at = Math.min(Math.max(t, 0), 1) * (NUMBER_COLORS.length - 1), low = Math.min(Math.floor(at), NUMBER_COLORS.length - 2);
     const part = (color, k) => parseInt(color.slice(1 + 2 * k, 3 + 2 * k), 16);
-    const mix = [0, 1, 2].map((k) => Math.round(part(VIRIDIS[low], k) + (at - low) * (part(VIRIDIS[low + 1], k) - part(VIRIDIS[low], k))));
+    const mix = [0, 1, 2].map((k) => Math.round(part(NUMBER_COLORS[low], k) + (at - low) * (part(NUMBER_COLORS[low + 1], k) - part(NUMBER_COLORS[low], k))));
     return `rgb(${mix.join(",")})`;
   }
 
-  // --- what a colour may stand for ---------------------------------------------------------------
+  // --- what colours can show ---------------------------------------------------------------
 
   function quantiles(values) {
     const sorted = Float32Array.from(values).filter(Number.isFinite).sort();
@@ -45,7 +45,7 @@
   }
   function numbers(name, values) {
     const [low, high] = quantiles(values), range = high - low || 1, steps = 64;
-    const palette = Array.from({ length: steps }, (_, i) => viridis(i / (steps - 1)));
+    const palette = Array.from({ length: steps }, (_, i) => numberColor(i / (steps - 1)));
     const group = (row) => Math.min(steps - 1, Math.max(0, Math.round(((values[row] - low) / range) * (steps - 1))));
     return { name, palette, group, low, high };
   }
@@ -62,11 +62,11 @@
     colourings.push(kinds(target, classes, palette, (row) => truth[row]));
     if (predicted) {
       colourings.push(kinds(`${target}, predicted`, classes, palette, (row) => predicted[row]));
-      colourings.push(kinds("right or wrong", ["right", "wrong"], ["#8fa3b5", "#d55e00"], (row) => Number(predicted[row] !== truth[row])));
+      colourings.push(kinds("right or wrong", ["right", "wrong"], [RIGHT, WRONG], (row) => Number(predicted[row] !== truth[row])));
       colourings.push(numbers("confidence", confidence));
     }
   }
-  colourings.push(kinds("split", SPLITS, data.colors, (row) => split[row]));
+  colourings.push(kinds("split", SPLITS, CLASS_COLORS, (row) => split[row]));
 
   // --- state ------------------------------------------------------------------------------------
 
@@ -193,7 +193,7 @@
   }
   function tellStatus() {
     const count = rowsShown().length.toLocaleString("en");
-    byId("status").textContent = K > 1 ? `${count} rows, ${phiName(state.j)} against ${phiName(state.i)}` : `${count} rows along ${phiName(0)}, spread upwards at random`;
+    byId("status").textContent = K > 1 ? `${count} rows, ${phiName(state.j)} against ${phiName(state.i)}` : `${count} rows along ${phiName(0)}, spread vertically at random`;
   }
 
   // --- one row ----------------------------------------------------------------------------------
@@ -281,7 +281,7 @@
     const names = ["row", ...(images ? [""] : []), ...(hasTarget ? [target] : []), ...(predicted ? ["predicted"] : []), ...data.columns.map((column) => column.name)];
     for (const name of names) head.append(element("th", name));
     byId("selected-rows").replaceChildren(head, ...listed.map(tableRow));
-    if (rows.length > MOST_LISTED) byId("selected-count").textContent += loss ? `; the ${MOST_LISTED} of largest loss are listed` : `; ${MOST_LISTED} are listed`;
+    if (rows.length > MOST_LISTED) byId("selected-count").textContent += loss ? `; the ${MOST_LISTED} with the largest loss are listed` : `; ${MOST_LISTED} are listed`;
     draw();
   }
   function counted(rows) {
@@ -351,7 +351,7 @@
   function colourBar(low, high) {
     const made = element("div", undefined, { class: "bar" }), bar = element("canvas", undefined, { width: 256, height: 1 });
     const paint = bar.getContext("2d");
-    for (let x = 0; x < 256; x++) { paint.fillStyle = viridis(x / 255); paint.fillRect(x, 0, 1, 1); }
+    for (let x = 0; x < 256; x++) { paint.fillStyle = numberColor(x / 255); paint.fillRect(x, 0, 1, 1); }
     made.append(element("span", `≤ ${rounded(low)}`), bar, element("span", `≥ ${rounded(high)}`));
     return made;
   }

@@ -1,8 +1,7 @@
-"""Pictures of eigenfunctions: masked where the domain is not, and said to be slices or halves."""
+"""Pictures of eigenfunctions: masked outside the domain, and labelled as slices or halves."""
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 
 from piefs import EigenSolver
 from piefs.operators import known
@@ -14,8 +13,7 @@ SMALL = {"n_steps": 0, "n_maps": 3, "n_points": 900}
 @pytest.fixture
 def drawn(request):
     problem = known(request.param).problem
-    yield modes(EigenSolver(n_eigenpairs=5, **SMALL).solve(problem))
-    plt.close("all")
+    return modes(EigenSolver(n_eigenpairs=5, **SMALL).solve(problem))
 
 
 def pictures(figure):

@@ -1,4 +1,4 @@
-"""What a report measures: baselines, maps kept, dependence, relevance, the rows it shows."""
+"""What a run keeps for its page: baselines, dependence, facts, and the rows it shows."""
 
 import json
 from types import SimpleNamespace
@@ -10,8 +10,9 @@ from piefs.data import Dataset, Split
 from piefs.data.column_encoding import ColumnEncoding
 from piefs.data.encoder import TableEncoder
 from piefs.data.table import Table
-from piefs.report import comparisons, measures, rows
-from piefs.report.packing import pack, unpack
+from piefs.report import evidence, rows
+from piefs.report.rows import pack, unpack
+from piefs.report.scores import probe_scores_by_maps
 
 
 def classes(n=200, n_features=3):
@@ -46,8 +47,8 @@ def test_packed_arrays_come_back_and_foreign_types_are_refused():
         unpack(pack(np.zeros(2)) | {"type": "object"})
 
 
-def test_baselines_know_the_same_splits():
-    found = {one["name"]: one for one in comparisons.compare(classes(), "classification", 2)}
+def test_baselines_are_scored_on_the_same_splits():
+    found = {one["name"]: one for one in evidence.baselines(classes(), "classification", 2)}
     assert set(found) == {"majority class", "logistic regression", "random forest"}
     assert found["logistic regression"]["scores"]["accuracy"]["test"] > 0.9
     assert found["majority class"]["scores"]["accuracy"]["test"] < 0.7
@@ -55,16 +56,16 @@ def test_baselines_know_the_same_splits():
 
 
 def test_baselines_see_a_sample_of_large_data_and_say_so(monkeypatch):
-    monkeypatch.setattr(comparisons, "CELLS", 300)
-    found = comparisons.compare(classes(), "unsupervised", 2)
+    monkeypatch.setattr(evidence, "BASELINE_CELLS", 300)
+    found = evidence.baselines(classes(), "unsupervised", 2)
     assert [one["note"] for one in found] == ["fitted on 100 rows"] * 3
     assert found[-1]["name"] == "logistic regression on 2 principal components"
 
 
-def test_a_baseline_that_refuses_the_rows_is_told_and_not_fatal():
+def test_a_baseline_that_refuses_the_rows_is_noted_and_not_fatal():
     data = classes()
     data.train.x[0, 0] = np.nan
-    found = {one["name"]: one for one in comparisons.compare(data, "classification", 2)}
+    found = {one["name"]: one for one in evidence.baselines(data, "classification", 2)}
     assert found["logistic regression"]["scores"] == {}
     assert found["logistic regression"]["note"].startswith("not fitted: ")
 
@@ -72,7 +73,7 @@ def test_a_baseline_that_refuses_the_rows_is_told_and_not_fatal():
 def test_scores_by_maps_kept_are_those_of_a_probe_on_the_first_maps():
     data = classes()
     phi = {name: part.x[:, [1, 0, 2]] for name, part in data.splits.items()}
-    found = measures.by_maps_kept(phi, data)
+    found = probe_scores_by_maps(phi, data)
     assert found["kept"] == [1, 2, 3]
     first, second, _ = found["scores"]["test"]
     assert first < 0.7 < 0.9 < second
@@ -81,7 +82,7 @@ def test_scores_by_maps_kept_are_those_of_a_probe_on_the_first_maps():
 def test_dependence_moves_one_input_and_leaves_the_others():
     data = classes()
     shares = np.array([[0.9, 0.0], [0.1, 0.8], [0.0, 0.2]])
-    found = {one["name"]: one for one in measures.dependence(Linear(), data, shares)}
+    found = {one["name"]: one for one in evidence.dependence(Linear(), data, shares)}
     curves, values = np.array(found["a"]["curves"]), np.array(found["a"]["values"])
     np.testing.assert_allclose(curves[:, 0], values, atol=1e-9)
     np.testing.assert_allclose(curves[:, 1], 2 * data.train.x[:, 1].mean(), atol=1e-6)
@@ -92,7 +93,7 @@ def test_rows_that_are_in_training_too_are_counted():
     data.test.x[:5] = data.train.x[:5]
     data.train.x[10] = data.train.x[11]
     encoder = TableEncoder((ColumnEncoding("k", "dropped", reason="constant"),))
-    facts = measures.data_facts(data, encoder)
+    facts = evidence.data_facts(data, encoder)
     assert (facts["leaked"], facts["repeated"]) == (5, 1)
     assert facts["constant_columns"] == ["k"]
     assert facts["class_counts"]["train"] == np.bincount(data.train.y).tolist()
@@ -115,7 +116,7 @@ def shown(data, relevance=(1.0, 0.5, 0.1)):
     return rows.shown_rows(data, phi, judged, np.array(relevance)), judged
 
 
-def test_all_rows_are_shown_where_they_fit_and_the_hardest_are_the_tests():
+def test_all_rows_are_shown_if_they_fit_and_the_hardest_are_test_rows():
     data = classes()
     document, judged = shown(data)
     assert document["n"] == 320

@@ -54,10 +54,7 @@ pages: install
 # make bench ONLY="steps inference" measures a part; htru2 and mnist are looked for in $$PIEFS_DATA.
 bench: .venv-bench/.installed
 	.venv-bench/bin/python -m lab.benchmarks $(ONLY)
-	.venv-bench/bin/python -m lab.benchmarks.report
-	.venv-bench/bin/python -m lab.benchmarks.rotation_tables
-	.venv-bench/bin/python -m lab.benchmarks.operators_page
-	.venv-bench/bin/python -m lab.benchmarks.scale_page
+	.venv-bench/bin/python -m lab.benchmarks.pages
 
 .venv-bench/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-bench

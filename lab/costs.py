@@ -2,9 +2,9 @@
 
 Arithmetic is counted from the method: matrix products only, at two operations for each
 multiply-add; what is done entry by entry (activations, sines, the optimiser) is left out, so the
-share of a device's multiply rate that steps reach contains all of that. Messages are those of
-`devices`: one of all gradients, and a few small ones of sums over rows. docs/plan.md has the
-formulas and how well they foretell what was measured.
+share of a device's multiply rate that steps reach contains all of that. A step sends two
+messages: the gradients, and the sums over rows. docs/plan.md has the formulas, and how well they
+predict what was measured.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def step_flops(
 ) -> float:
     """FLOPs of a step with three hidden layers of `width` and metric networks of two.
 
-    `merged` counts our derivative of a ReLU map (8 hidden products, see `piefs.core.maps`); otherwise
+    `merged` counts our derivative of a ReLU map (8 hidden products, see `piefs.core.maps`), else
     that of plain back-propagation through value and gradient (12).
     """
     outer, inner, square = (2.0 * batch * d * width, 2.0 * batch * width**2, 2.0 * d * width**2)

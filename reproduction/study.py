@@ -25,7 +25,7 @@ COUNTS = ("step", "map")
 """Columns of a history that hold whole numbers."""
 
 
-class Study:
+class Study(Mapping[str, dict[str, Any]]):
     """Records by name, and the training history of those that have one.
 
     `path` is that of both files without its suffix.
@@ -37,9 +37,6 @@ class Study:
         self.table = path.with_name(f"{path.name}.parquet")
         self._records: tuple[Any, dict[str, dict[str, Any]]] = (None, {})
         self._histories: tuple[Any, dict[str, Any]] = (None, {})
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._all()
 
     def __getitem__(self, name: str) -> dict[str, Any]:
         return self._all()[name]

@@ -1,12 +1,11 @@
-"""`python -m lab.benchmarks [NAME …]`: measure, and write one JSON a benchmark."""
+"""`python -m lab.benchmarks [NAME …]`: measure, and keep one record a benchmark."""
 
 import argparse
 import importlib
-import json
 import time
-from pathlib import Path
 
 from lab.benchmarks.machine import BUSY, description
+from lab.benchmarks.results import RESULTS
 
 NAMES = (
     "steps",
@@ -21,15 +20,14 @@ NAMES = (
     "rotations",
     "expressivity",
     "exports",
-    "company",
+    "distributed",
     "memory",
 )
-RESULTS = Path(__file__).parent / "results"
 
 
 def main() -> None:
     """Run the benchmarks named on the command line, or all."""
-    parser = argparse.ArgumentParser(prog="benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(prog="lab.benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of: {', '.join(NAMES)}")
     names = parser.parse_args().names or NAMES
     if unknown := set(names) - set(NAMES):
@@ -45,8 +43,7 @@ def main() -> None:
         found = importlib.import_module(f"lab.benchmarks.{name}").run()
         document = {"benchmark": name, "machine": machine, **found}
         document["seconds"] = round(time.perf_counter() - start)
-        RESULTS.mkdir(exist_ok=True)
-        (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n")
+        RESULTS.add(name, document)
         print(f"{name} done in {document['seconds']} s", flush=True)
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from lab.benchmarks.processes import fresh_python
+from lab.benchmarks.machine import fresh_python
 
 MODELS = {
     "piefs fast": "PIEFSClassifier(preset='fast', random_state=0)",

@@ -5,7 +5,7 @@ from sklearn.datasets import make_classification
 from sklearn.neural_network import MLPClassifier
 from umap import UMAP
 
-from lab.benchmarks.timing import interleaved
+from lab.benchmarks.machine import interleaved
 from piefs import PIEFSClassifier
 
 D, N_COMPONENTS, WIDTH = 8, 16, 64

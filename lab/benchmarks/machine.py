@@ -1,16 +1,17 @@
-"""What the machine is, and how fast it multiplies matrices."""
+"""Measuring: what the machine is, how fast it multiplies matrices, times that can be trusted."""
 
 import os
 import platform
+import subprocess
+import sys
 import time
+from collections.abc import Callable, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
-
-from lab.benchmarks.processes import fresh_python
-from lab.benchmarks.timing import interleaved
 
 PACKAGES = (
     *("jax", "jaxlib", "numpy", "onnx", "onnxruntime", "optax"),
@@ -19,6 +20,40 @@ PACKAGES = (
 
 BUSY = 0.1
 """The share of the cores' time from which on other work spoils a measurement."""
+
+
+Work = Callable[[], object]
+
+
+def seconds(work: Work) -> float:
+    """The wall time of one call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def interleaved(candidates: Mapping[str, Work], repeats: int = 5) -> dict[str, float]:
+    """The median seconds of each candidate, measured in turns so that all see the same machine."""
+    for work in candidates.values():
+        work()
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(repeats):
+        for name, work in candidates.items():
+            times[name].append(seconds(work))
+    return {name: median(values) for name, values in times.items()}
+
+
+def fresh_python(code: str, *arguments: str, **environment: str) -> str:
+    """What a new Python prints, with JAX's variables as given here and no others."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("JAX_")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=clean | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
 
 
 def cores() -> int:
@@ -91,13 +126,13 @@ def multiply_rate(shape: tuple[int, int, int]) -> float:
         )
 
     a_device, b_device = jnp.asarray(a), jnp.asarray(b)
-    median = interleaved(
+    times = interleaved(
         {
             "xla": lambda: chain(a_device, b_device).block_until_ready(),
             "numpy": lambda: [a @ b for _ in range(calls)],
         }
     )
-    return calls * flops / min(median.values()) / 1e9
+    return calls * flops / min(times.values()) / 1e9
 
 
 def multiply_rates(shapes: dict[str, tuple[int, int, int]]) -> dict[str, dict[str, float]]:

@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-from lab.benchmarks.processes import fresh_python
+from lab.benchmarks.machine import fresh_python
 
 N_ROWS, N_FEATURES = int(os.environ.get("PIEFS_MEMORY_ROWS", "39062500")), 128
 SLICE_ROWS = 2_000_000

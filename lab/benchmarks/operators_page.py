@@ -1,11 +1,10 @@
-"""`python -m lab.benchmarks.operators_page`: docs/operators-accuracy.md from the measured results."""
+"""docs/operators-accuracy.md."""
 
-import json
 from typing import Any
 
 import numpy as np
 
-from lab.benchmarks.report import RESULTS, ROOT, machine, table
+from lab.benchmarks.results import ROOT, machine, table
 
 PAGE = ROOT / "docs/operators-accuracy.md"
 TARGET = 1e-4
@@ -93,8 +92,8 @@ def page(found: dict[str, Any]) -> str:
     return f"""# Accuracy of the eigensolver
 
 Measured by `python -m lab.benchmarks operators` (seed {found["seed"]}, the settings of the library,
-compilation included), which writes `lab/benchmarks/results/operators.json`; this page is made from it
-by `python -m lab.benchmarks.operators_page`. When the run began, {busy} % of the machine's time was
+compilation included), which writes `lab/benchmarks/results.jsonl`; `python -m lab.benchmarks.pages`
+makes this page from it. When the run began, {busy} % of the machine's time was
 taken by other work, so that wall seconds are upper bounds; CPU seconds are the process's own.
 
 Machine: {machine(found)}
@@ -135,13 +134,3 @@ corners, and they come with a theory. Their error at λ₁ is π²h²/12, so tha
 dimensions would take about {per_side**5 / 1e9:.0f} billion unknowns, in a matrix with 243 entries a
 row; there, and beyond, functions without a mesh are the way.
 """
-
-
-def main() -> None:
-    """Write the page."""
-    PAGE.write_text(page(json.loads((RESULTS / "operators.json").read_text())))
-    print(f"wrote {PAGE.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,7 +1,7 @@
 """The price of a rotation: a training step with each family, relative to `trotter`, in one run.
 
-`python -m lab.benchmarks rotations`. Steps of one map at d = 784, with U(x) from a network (local) and
-with one U for all points (global).
+`python -m lab.benchmarks rotations`. Steps of one map at d = 784, with U(x) from a network (local)
+and with one U for all points (global).
 """
 
 import gc
@@ -10,7 +10,7 @@ from typing import Any
 import jax
 
 from lab.benchmarks.descent import Descent
-from lab.benchmarks.timing import interleaved
+from lab.benchmarks.machine import interleaved
 
 N_FEATURES, BATCH, N_STEPS = 784, 256, 6
 

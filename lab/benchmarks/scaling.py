@@ -2,7 +2,7 @@
 
 import json
 
-from lab.benchmarks.processes import fresh_python
+from lab.benchmarks.machine import fresh_python
 
 BASE = {"n": 20_000, "d": 32, "K": 4, "batch": 512, "width": 64}
 GRID = {

@@ -5,9 +5,8 @@ import os
 import subprocess
 import sys
 
-from lab.benchmarks.machine import cores
+from lab.benchmarks.machine import cores, seconds
 from lab.benchmarks.steps import Reference
-from lab.benchmarks.timing import seconds
 
 N_MODELS, D, BATCH, METRIC = 5, 2, 256, "off"
 CALLS, CALL_STEPS = 20, 250

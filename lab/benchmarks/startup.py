@@ -4,7 +4,7 @@ import json
 import tempfile
 from statistics import median
 
-from lab.benchmarks.processes import fresh_python
+from lab.benchmarks.machine import fresh_python
 
 IMPORTS = {
     "import piefs": "import piefs",

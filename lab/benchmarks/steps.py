@@ -6,9 +6,8 @@ import numpy as np
 import torch
 
 from lab.benchmarks.descent import N_CLASSES, N_FROZEN, Descent
-from lab.benchmarks.machine import cores, multiply_rates
+from lab.benchmarks.machine import cores, interleaved, multiply_rates
 from lab.benchmarks.reference import Trainer
-from lab.benchmarks.timing import interleaved
 from lab.costs import step_flops
 
 SHAPES = [

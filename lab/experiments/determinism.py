@@ -1,8 +1,8 @@
 """How far runs of the same seed come apart: again, on one thread, on two devices, without AVX.
 
-`python -m lab.experiments.determinism` fits digits in processes of their own and prints, as JSON and
-for each way to run, the largest difference of a coordinate on rows not trained on (coordinates have
-variance one) and the share of predictions that agree with the first run's.
+`python -m lab.experiments.determinism` fits digits in processes of their own and prints, as JSON
+and for each way to run, the largest difference of a coordinate on rows not trained on (coordinates
+have variance one) and the share of predictions that agree with the first run's.
 """
 
 from __future__ import annotations

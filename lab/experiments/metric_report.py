@@ -17,15 +17,15 @@ GEOMETRY = """
 ## Where geometry matters
 
 Generated: the class is one of five sectors of a plane in 20 dimensions; the other 18 directions are
-noise (`lab/experiments/geometry.py`). The name says how the plane lies and how many rows are labelled.
-A split draws other rows and another rotation. Ours are 4 maps with hidden layers (64, 64),
-`orthogonality` 1 and 2,000 steps on columns as they are. Every metric has its smoothness chosen on
-the same validation rows among three values, `off` too, or among five that go down to the preset's
-own; the gain is over `off` with as many values on the same split. Angle: the largest principal
-angle between the true plane and the two leading directions, of the average gradient outer product
-of the maps (or of the forest's importances, or of the mutual information, on the diagonal), and of
-the inverse metric. Ranking: Spearman's correlation of the columns' relevance with their true share
-of the plane.
+noise (`lab/experiments/geometry.py`). The name says how the plane lies and how many rows are
+labelled. A split draws other rows and another rotation. Ours are 4 maps with hidden layers (64,
+64), `orthogonality` 1 and 2,000 steps on columns as they are. Every metric has its smoothness
+chosen on the same validation rows among three values, `off` too, or among five that go down to the
+preset's own; the gain is over `off` with as many values on the same split. Angle: the largest
+principal angle between the true plane and the two leading directions, of the average gradient outer
+product of the maps (or of the forest's importances, or of the mutual information, on the diagonal),
+and of the inverse metric. Ranking: Spearman's correlation of the columns' relevance with their true
+share of the plane.
 
 ![Accuracy against the number of labelled rows](figures/geometry.png)
 """

@@ -26,12 +26,12 @@ whitened. Settings were chosen on validation rows of MNIST, of the CIFAR-10 embe
 (LOG.md has the trials) and are the same in all sections but the last two, which state theirs. Each
 table is made from the records in `results/beyond/records/`, which hold seeds, splits, versions and
 times, and the settings of our classifiers and regressors; `python -m lab.experiments` makes what is
-missing, `python -m lab.experiments.report` this page. Figures are means ± standard deviations over the
-seeds or splits in the column n. Methods see the same training rows and are scored on the same test
-rows. Baselines have scikit-learn's settings but for 200 trees in forests, ridge with its penalty
-cross-validated, and perceptrons that stop early (classes) or after 500 passes (numbers); for
-classes the MLP has as many parameters as the 16 maps (the bottleneck-mlp too, its last layer being
-16 units that a logistic regression reads), for numbers as many as one of them. Times are
+missing, `python -m lab.experiments.report` this page. Figures are means ± standard deviations over
+the seeds or splits in the column n. Methods see the same training rows and are scored on the same
+test rows. Baselines have scikit-learn's settings but for 200 trees in forests, ridge with its
+penalty cross-validated, and perceptrons that stop early (classes) or after 500 passes (numbers);
+for classes the MLP has as many parameters as the 16 maps (the bottleneck-mlp too, its last layer
+being 16 units that a logistic regression reads), for numbers as many as one of them. Times are
 those of one core that shared the machine with other work: read them as orders of magnitude.
 """
 

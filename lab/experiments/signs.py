@@ -2,8 +2,8 @@
 
     python -m lab.experiments.signs [DATASET …]
 
-fits each, and prints the statistic behind each sign of `piefs.training.diagnosis` under its threshold, with
-what was warned of. Rows are those to fit and to choose settings on; test rows are not looked at.
+fits each, and prints the statistic behind each sign of `piefs.training.diagnosis` under its
+threshold, with what was warned of. It never sees test rows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`python -m lab.fuzz`: so many spoiled files for every reader, and counts of what became of them."""
+"""`python -m lab.fuzz`: spoiled files for every reader, and counts of what became of them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+from lab.fuzz import RESULTS
 from lab.fuzz.seeds import make_seeds
 from lab.fuzz.targets import TARGETS
 from lab.fuzz.worker import MOST_BYTES, SECONDS
-from piefs.data.files import write_json
 from piefs.data.models import library_versions
 
-RESULT = Path(__file__).parent / "results" / "fuzz.json"
 EXAMPLES = 10
 
 
@@ -61,11 +60,11 @@ def attack(name: str, seeds: Path, n_files: int, seed: int) -> dict[str, Any]:
     }
 
 
-def _known(path: Path, about: dict[str, Any]) -> dict[str, Any]:
+def _known(about: dict[str, Any]) -> dict[str, Any]:
     """What was counted before under the same conditions, so that readers can be done in parts."""
-    if not path.is_file():
+    if "fuzz" not in RESULTS:
         return {}
-    before = json.loads(path.read_text(encoding="utf-8"))
+    before = RESULTS["fuzz"]
     return before["readers"] if before | about == before else {}
 
 
@@ -75,7 +74,6 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", default=list(TARGETS), metavar="TARGET")
     parser.add_argument("--files", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULT)
     arguments = parser.parse_args()
     about = {
         "files_a_reader": arguments.files,
@@ -85,7 +83,7 @@ def main() -> int:
         "python": platform.python_version(),
         "versions": library_versions(),
     }
-    found = about | {"readers": _known(arguments.out, about)}
+    found = about | {"readers": _known(about)}
     with tempfile.TemporaryDirectory(prefix="piefs-seeds-") as folder:
         make_seeds(Path(folder))
         for name in arguments.targets:
@@ -98,7 +96,7 @@ def main() -> int:
             print(name, {key: value for key, value in result.items() if key != "examples"})
             for example in result["examples"]:
                 print(example["index"], example["said"])
-            write_json(arguments.out, found)
+            RESULTS.add("fuzz", found)
     return sum(r["crashed"] + r["died"] + r["hung"] for r in found["readers"].values())
 
 

@@ -1,4 +1,4 @@
-"""`python -m lab.fuzz.covered REPORT`: a summary of coverage.py's JSON report in `lab/fuzz/results`."""
+"""`python -m lab.fuzz.covered REPORT`: a summary of coverage.py's JSON report is kept."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from piefs.data.files import write_bytes
-
-RESULT = Path(__file__).parent / "results" / "coverage.json"
+from lab.fuzz import RESULTS
 
 
 def part_of(file: str) -> str:
@@ -45,8 +43,7 @@ def main() -> None:
     """Write the summary."""
     report = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     about = {"date": str(date.today()), "coverage": version("coverage")}
-    document = {**about, "parts": summary(report["files"])}
-    write_bytes(RESULT, (json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
+    RESULTS.add("coverage", {**about, "parts": summary(report["files"])})
 
 
 if __name__ == "__main__":

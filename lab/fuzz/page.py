@@ -1,11 +1,11 @@
-"""`python -m lab.fuzz.page`: figures on docs/trust.md from `lab/fuzz/results` and `lab/mutants/results`."""
+"""`python -m lab.fuzz.page`: counts of spoiled files, kills and mutants, on docs/trust.md."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+from lab.fuzz import RESULTS
 from lab.fuzz.covered import COUNTS
 from lab.mutants.score import scores
 from piefs.data.files import write_bytes
@@ -34,14 +34,8 @@ NAMES = {
 
 def tables() -> list[str]:
     """What was counted, as Markdown: spoiled files, killed runs, changes, lines that ran."""
-    counted = [_spoiled(_result("fuzz")), _killed(_result("soak")), _changed()]
-    return [*counted, _covered(_result("coverage"))]
-
-
-def _result(name: str) -> dict[str, Any]:
-    return json.loads(
-        (ROOT / "lab" / "fuzz" / "results" / f"{name}.json").read_text(encoding="utf-8")
-    )
+    counted = [_spoiled(RESULTS["fuzz"]), _killed(RESULTS["soak"]), _changed()]
+    return [*counted, _covered(RESULTS["coverage"])]
 
 
 def _spoiled(found: dict[str, Any]) -> str:

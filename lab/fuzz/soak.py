@@ -1,4 +1,4 @@
-"""`python -m lab.fuzz.soak`: runs killed at random moments, resumed, and compared to the last byte."""
+"""`python -m lab.fuzz.soak`: runs killed at random moments, resumed, compared to the last byte."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from dataclasses import asdict, dataclass
 from multiprocessing.context import ForkServerProcess as Process
 from pathlib import Path
 
+from lab.fuzz import RESULTS
 from lab.fuzz.victim import whole_run
-from piefs.data.files import write_json
 from piefs.data.folders import LOCK
 from piefs.data.models import library_versions
 
-RESULT = Path(__file__).parent / "results" / "soak.json"
 POLL_SECONDS = 0.02
 LONG = 600.0
 PROCESSES = multiprocessing.get_context("forkserver")
@@ -122,7 +121,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="lab.fuzz.soak", description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--out", type=Path, default=RESULT)
     arguments = parser.parse_args()
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="piefs-soak-") as name:
@@ -137,7 +135,7 @@ def main() -> int:
         "python": platform.python_version(),
         "versions": library_versions(),
     }
-    write_json(arguments.out, result)
+    RESULTS.add("soak", result)
     print(result)
     return counts.failed_to_resume + counts.runs_finished - counts.identical
 

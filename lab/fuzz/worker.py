@@ -1,7 +1,7 @@
 """A process that reads spoiled files under bounds of memory and time, and says how it went.
 
-`python -m lab.fuzz.worker TARGET SEEDS FIRST LAST SEED`: a line of JSON a file. A file that takes too
-long ends the process; whoever started it goes on behind that file.
+`python -m lab.fuzz.worker TARGET SEEDS FIRST LAST SEED`: a line of JSON a file. A file that takes
+too long ends the process; whoever started it goes on behind that file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the trials add up to: `python -m lab.mutants.score` lists the changes that no test notices."""
+"""`python -m lab.mutants.score`: scores of the trials, and the changes that no test notices."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from reproduction.study import Study
+
 FOLDER = Path(__file__).parent
+RESULTS = Study(FOLDER / "results")
+"""What was tried, a record for each module."""
 KILLED, SURVIVED, TIMED_OUT = "killed", "survived", "timed out"
 
 
@@ -25,16 +29,10 @@ class Score(NamedTuple):
         return self.noticed / (self.tried - self.equivalent)
 
 
-def results() -> dict[str, dict[str, Any]]:
-    """What was tried, by module."""
-    files = sorted((FOLDER / "results").glob("*.json"))
-    return {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in files}
-
-
 def scores() -> dict[str, Score]:
     """The score of each module."""
     excused = json.loads((FOLDER / "equivalent.json").read_text(encoding="utf-8"))
-    return {module: _score(found, excused) for module, found in results().items()}
+    return {module: _score(found, excused) for module, found in RESULTS.items()}
 
 
 def _score(found: dict[str, Any], excused: dict[str, str]) -> Score:

@@ -1,6 +1,5 @@
 """The benchmarks are not run here; what they say of themselves is checked."""
 
-import json
 import sys
 from pathlib import Path
 
@@ -17,31 +16,28 @@ from piefs.core.weighting import Dampened
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from lab.benchmarks import company_page, report, scale_page  # noqa: E402
+from lab.benchmarks import pages  # noqa: E402
+from lab.benchmarks.results import RESULTS  # noqa: E402
 from lab.costs import step_flops  # noqa: E402
 
 
-def test_page_on_speed_says_what_was_measured():
-    assert (ROOT / "docs/speed.md").read_text() == report.page(report.load())
+def test_pages_say_what_was_measured():
+    for path, text in pages.pages(RESULTS).items():
+        assert path.read_text(encoding="utf-8") == text, path
+    for path, name, text in pages.insets(RESULTS):
+        whole = path.read_text(encoding="utf-8")
+        assert f"<!-- {name} -->\n{text}<!-- /{name} -->" in whole, f"{path}: {name}"
 
 
-def test_page_on_planning_says_what_was_measured():
-    found = json.loads((ROOT / "lab/benchmarks/results/company.json").read_text())
-    assert (ROOT / "docs/plan.md").read_text() == company_page.page(found)
-
-
-def test_page_on_large_tables_says_what_was_measured():
-    text = scale_page.PAGE.read_text()
-    found = json.loads(scale_page.RESULT.read_text())
-    assert found["peak_mb"] <= found["limit_mb"]
-    assert scale_page.section(found) in text
+def test_large_tables_were_fitted_within_the_limit():
+    assert RESULTS["memory"]["peak_mb"] <= RESULTS["memory"]["limit_mb"]
 
 
 def test_every_result_names_its_machine_and_versions():
-    for path in (ROOT / "lab/benchmarks/results").glob("*.json"):
-        machine = json.loads(path.read_text())["machine"]
-        assert machine["processor"]
-        assert {"jax", "piefs"} <= set(machine["versions"])
+    for name, found in RESULTS.items():
+        assert name == found["benchmark"]
+        assert found["machine"]["processor"]
+        assert {"jax", "piefs"} <= set(found["machine"]["versions"])
 
 
 def products(equation):

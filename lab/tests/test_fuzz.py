@@ -16,6 +16,7 @@ from commands import piefs
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from lab.fuzz import RESULTS  # noqa: E402
 from lab.fuzz.cases import judged, outcome, spoiled  # noqa: E402
 from lab.fuzz.seeds import make_seeds  # noqa: E402
 from lab.fuzz.targets import TARGETS  # noqa: E402
@@ -269,12 +270,12 @@ def test_figures_on_what_was_tried_are_those_of_the_page():
 
 
 def test_no_file_did_what_no_file_may_do():
-    found = json.loads((ROOT / "lab" / "fuzz" / "results" / "fuzz.json").read_text())
+    found = RESULTS["fuzz"]
     assert found["readers"].keys() == TARGETS.keys()
     for reader in found["readers"].values():
         assert reader["files"] >= 10_000
         assert reader["crashed"] == reader["died"] == reader["hung"] == 0
-    killed = json.loads((ROOT / "lab" / "fuzz" / "results" / "soak.json").read_text())
+    killed = RESULTS["soak"]
     assert killed["kills"] >= 100
     assert killed["failed_to_resume"] == 0
     assert killed["identical"] == killed["runs_finished"] > 0

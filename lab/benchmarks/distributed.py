@@ -1,4 +1,4 @@
-"""Processes that share a batch: do they learn the same, what do messages take, a step foretold.
+"""Processes that share a batch: do they learn the same, what do messages take, a step predicted.
 
 Processes are pinned to cores in turn, each computing with one thread, and talk over loopback. Two
 cores do the work of four processes in twice the time that four cores would take; the prediction
@@ -13,7 +13,7 @@ import sys
 from itertools import pairwise
 from typing import Any
 
-from lab.benchmarks.company_member import N_CLASSES, K
+from lab.benchmarks.distributed_member import N_CLASSES, K
 from lab.benchmarks.machine import cores
 from lab.costs import HARDWARE, SMALL_MESSAGES, Plan, Work
 
@@ -31,7 +31,7 @@ def measured(n_processes: int) -> dict[str, Any]:
             [
                 sys.executable,
                 "-m",
-                "lab.benchmarks.company_member",
+                "lab.benchmarks.distributed_member",
                 address,
                 str(n_processes),
                 str(i),
@@ -48,7 +48,7 @@ def measured(n_processes: int) -> dict[str, Any]:
     return json.loads(said[0].strip().splitlines()[-1])
 
 
-def foretold(alone: float, d: int, batch: int, n_processes: int, messages: dict) -> float:
+def predicted(alone: float, d: int, batch: int, n_processes: int, messages: dict) -> float:
     """A step's time by the plan: arithmetic shared by the cores, messages as they were measured."""
     work = Work(batch, d, K, N_CLASSES, batch_size=batch)
     plan = Plan(work, HARDWARE["cpu"], n_processes)
@@ -81,7 +81,7 @@ def run() -> dict[str, Any]:
     for n in PROCESSES[1:]:
         pairs = zip(found[1]["steps"], found[n]["steps"], strict=True)
         for alone, together in pairs:
-            predicted = foretold(
+            expected = predicted(
                 alone["seconds"], alone["d"], alone["batch"], n, found[n]["messages"]
             )
             rows.append(
@@ -91,7 +91,7 @@ def run() -> dict[str, Any]:
                     "batch": alone["batch"],
                     "alone_ms": round(1e3 * alone["seconds"], 2),
                     "together_ms": round(1e3 * together["seconds"], 2),
-                    "foretold_ms": round(1e3 * predicted, 2),
+                    "foretold_ms": round(1e3 * expected, 2),
                 }
             )
             print(f"  {rows[-1]}", flush=True)
@@ -105,6 +105,7 @@ def run() -> dict[str, Any]:
         "K": K,
         "cores": cores(),
         "apart": apart,
+        "small_messages": SMALL_MESSAGES,
         "message_microseconds": messages,
         "rows": rows,
     }

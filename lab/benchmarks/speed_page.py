@@ -1,41 +1,15 @@
-"""`python -m lab.benchmarks.report`: the results as one page, docs/speed.md, and two pictures."""
+"""docs/speed.md and its two pictures."""
 
-import json
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
-RESULTS, PAGE, IMAGES = (
-    ROOT / "lab/benchmarks/results",
-    ROOT / "docs/speed.md",
-    ROOT / "docs/images",
-)
+from lab.benchmarks.results import ROOT, machine, table
+
+PAGE, IMAGES = ROOT / "docs/speed.md", ROOT / "docs/images"
 METRICS = {"off": "#0072B2", "diag": "#E69F00", "trotter": "#009E73"}
 
 
-def load() -> dict[str, dict[str, Any]]:
-    """What has been measured, by benchmark."""
-    return {path.stem: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
-
-
-def table(header: list[str], rows: list[list[object]]) -> str:
-    """A Markdown table, numbers to the right."""
-    align = ["---" if isinstance(cell, str) else "---:" for cell in rows[0]]
-    lines = [header, align, *([str(cell) for cell in row] for row in rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
 # --- the sections ------------------------------------------------------------------------------
-
-
-def machine(found: dict[str, Any]) -> str:
-    """Where the figures come from."""
-    about = found["machine"]
-    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
-    return (
-        f"{about['processor']}, {about['cores']} cores, {about['memory_gb']} GB, "
-        f"Python {about['python']}; {versions}."
-    )
 
 
 def steps(found: dict[str, Any]) -> str:
@@ -186,14 +160,14 @@ in the batch, linear in d once d exceeds the width, and quadratic in the width.
 SECTIONS = (steps, seeds, mnist, default, inference, startup, fits, scaling)
 
 
-def page(results: dict[str, dict[str, Any]]) -> str:
+def page(results: Mapping[str, dict[str, Any]]) -> str:
     """The whole page, from the results alone."""
     present = [section for section in SECTIONS if section.__name__ in results]
     about = machine(results[present[0].__name__])
     head = f"""# Speed
 
 Ratios, each measured in one run on otherwise idle cores by `make bench`, which writes
-`lab/benchmarks/results/` and, from it, this page.
+`lab/benchmarks/results.jsonl` and, from it, this page.
 
 Machine: {about}
 """
@@ -203,7 +177,7 @@ Machine: {about}
 # --- the pictures ------------------------------------------------------------------------------
 
 
-def draw(results: dict[str, dict[str, Any]]) -> None:
+def draw(results: Mapping[str, dict[str, Any]]) -> None:
     """Both pictures."""
     import matplotlib as mpl
 
@@ -264,15 +238,3 @@ def draw_scaling(found: dict[str, Any]) -> None:
         axis.legend(frameon=False, fontsize=8.5)
     axes[0].set_ylabel("seconds of a fit")
     figure.savefig(IMAGES / "scaling.png", dpi=130)
-
-
-def main() -> None:
-    """Write the page and draw the pictures."""
-    results = load()
-    PAGE.write_text(page(results))
-    draw(results)
-    print(f"wrote {PAGE.relative_to(ROOT)}")
-
-
-if __name__ == "__main__":
-    main()

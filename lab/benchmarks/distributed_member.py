@@ -1,4 +1,4 @@
-"""One of several processes: `python -m lab.benchmarks.company_member ADDRESS N I` (see `company`)."""
+"""A process of `distributed`: `python -m lab.benchmarks.distributed_member ADDRESS N I`."""
 
 import json
 import os

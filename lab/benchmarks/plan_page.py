@@ -1,9 +1,8 @@
-"""`python -m lab.benchmarks.company_page`: docs/plan.md from what processes have measured."""
+"""docs/plan.md."""
 
-import json
 from typing import Any
 
-from lab.benchmarks.report import RESULTS, ROOT, machine, table
+from lab.benchmarks.results import ROOT, machine, table
 from lab.costs import HARDWARE, NETWORK, SMALL_MESSAGES, Plan, Work
 from lab.plan import duration, size
 
@@ -12,7 +11,7 @@ ROWS, FEATURES, EPOCHS = 10**9, 128, 3
 
 
 def measured(found: dict[str, Any]) -> str:
-    """Steps of processes in company beside what was foretold."""
+    """Steps of several processes, measured and predicted."""
     rows = [
         [
             row["processes"],
@@ -25,14 +24,14 @@ def measured(found: dict[str, Any]) -> str:
         ]
         for row in found["rows"]
     ]
-    header = ["processes", "d", "batch", "alone, ms", "foretold, ms", "measured, ms", "ratio"]
+    header = ["processes", "d", "batch", "alone, ms", "predicted, ms", "measured, ms", "ratio"]
     return table(header, rows)
 
 
 def verdict(found: dict[str, Any]) -> str:
-    """By how much steps took longer than foretold."""
+    """By how much steps took longer than predicted."""
     ratios = [row["together_ms"] / row["foretold_ms"] for row in found["rows"]]
-    return f"Steps took {min(ratios):.1f} to {max(ratios):.1f} times what was foretold."
+    return f"Steps took {min(ratios):.1f} to {max(ratios):.1f} times what was predicted."
 
 
 def messages(found: dict[str, Any]) -> str:
@@ -79,16 +78,21 @@ def extrapolated() -> str:
 def page(found: dict[str, Any]) -> str:
     """The whole page."""
     a100, n_small = HARDWARE["a100"], SMALL_MESSAGES
+    small_ones = "The small one holds" if n_small == 1 else f"The {n_small} small ones hold"
+    small = "message(64 B)" if n_small == 1 else f"{n_small} · message(64 B)"
+    then = ""
+    if found["small_messages"] != n_small:
+        then = f"A step sent {found['small_messages']} small messages then, {n_small} now."
     return f"""# Planning a large training
 
-`piefs plan` says what a training will cost before it is begun:
+In a checkout of the repository, `lab.plan` computes what a training will cost before it starts:
 
 ```sh
-piefs plan --rows 1e9 --features 128 --epochs 3 --devices 8 --hardware a100
+python -m lab.plan --rows 1e9 --features 128 --epochs 3 --devices 8 --hardware a100
 ```
 
-It is a count, not a guess: of the arithmetic of a step, of the bytes that are read, and of the
-messages that devices exchange. Figures of the hardware are where the guesses are; give your own
+It counts the arithmetic of a step, the bytes that are read and the messages that devices exchange.
+Only the figures of the hardware are guesses; give your own
 with `--gflops`, `--share`, `--latency`, `--bandwidth` and `--reading`. In Python it is
 `lab.costs.Plan`.
 
@@ -103,11 +107,11 @@ multiplies, in one step of all maps at once without a metric,
 the energy of a map takes 6 b d h instead, and each network of the metric, one for a diagonal and
 two with a rotation, 10 b d h + 6 b h². The time of a step is
 
-    max( FLOP / (share · rate) + {n_small} · message(64 B) + message(P),  4 B d / hosts / reading )
+    max( FLOP / (share · rate) + {small} + message(P),  4 B d / hosts / reading )
     message(s) = 2 ⌈log₂ D⌉ · latency + 2 (D − 1) / D · s / bandwidth
 
-where P are the bytes of all parameters, the one large message of a step, and the {n_small}
-small ones are sums of losses, Gram matrices and weights (a test counts them in the compiled step).
+where P are the bytes of all parameters, sent in the large message of a step. {small_ones}
+sums over rows: losses, Gram matrices and weights (a test counts the messages of a compiled step).
 Rows are read while the step before is taken. To the steps come three passes over the table, for
 scaling, Gram matrix and coordinates, each shared by all hosts, and one more for each map where maps
 are trained in turn.
@@ -115,12 +119,12 @@ are trained in turn.
 Memory: a host keeps the labels, some rows around the batches and two chunks of them; the
 coordinates of all rows are a file where they are large (64 GB for 10⁹ rows and K = 16).
 
-## How well it foretells
+## How well it predicts
 
-Measured here with processes that talk over loopback, pinned to {found["cores"]} cores in turn (so
+Measured with processes that talk over loopback, pinned to {found["cores"]} cores in turn (so
 four processes share two cores' arithmetic), K = {found["K"]}, all maps at once. *Alone* is one
-process on one core; *foretold* is its arithmetic, shared, plus messages of the measured times
-below.
+process on one core; *predicted* is its arithmetic, shared, plus messages of the measured times
+below. {then}
 
 {measured(found)}
 
@@ -132,7 +136,7 @@ below.
 wait for the slowest, which a machine whose cores also prepare the next rows and share their caches
 makes slower still. Take the plan for a lower bound, and the more so the shorter a step is.
 
-In company the same model is learned as alone. The largest difference of any parameter (two maps
+Several processes learn the same model as one. The largest difference of any parameter (two maps
 with a diagonal metric, batches of 101 rows, which do not divide evenly):
 
 {apart(found)}
@@ -153,12 +157,3 @@ One host's disks limit eight GPUs: spread the table over hosts, or keep it in me
 latency limits: batches must grow with the number of devices, and beyond some hundred devices a
 training of this size gains little from more of them.
 """
-
-
-def main() -> None:
-    """Write the page."""
-    PAGE.write_text(page(json.loads((RESULTS / "company.json").read_text())))
-
-
-if __name__ == "__main__":
-    main()

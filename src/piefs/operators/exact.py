@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermeval
@@ -11,6 +12,13 @@ from scipy.special import jn_zeros, jv, lpmv
 
 Levels = Callable[[int], float]
 Mode = Callable[[np.ndarray, int], np.ndarray]
+
+
+class Spectrum(NamedTuple):
+    """The k lowest eigenvalues, and at points x the k lowest modes (n, k) or None if unknown."""
+
+    values: Callable[[int], np.ndarray]
+    modes: Any = None
 
 
 def lowest_products(levels: Sequence[Levels], k: int) -> list[tuple[float, tuple[int, ...]]]:
@@ -35,55 +43,49 @@ def lowest_products(levels: Sequence[Levels], k: int) -> list[tuple[float, tuple
     return found
 
 
-class Products:
+def products(levels: Sequence[Levels], mode: Mode) -> Spectrum:
     """The spectrum of a sum of one-dimensional operators, and its modes ∏ f_{n_i}(x_i)."""
 
-    def __init__(self, levels: Sequence[Levels], mode: Mode):
-        self.levels, self.mode = levels, mode
+    def product(x: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
+        return np.prod([mode(t, i) for t, i in zip(x.T, n, strict=True)], axis=0)
 
-    def values(self, k: int) -> np.ndarray:
-        """The k lowest eigenvalues."""
-        return np.array([value for value, _ in lowest_products(self.levels, k)])
-
-    def modes(self, x: np.ndarray, k: int) -> np.ndarray:
-        """The k lowest eigenfunctions, (n, k)."""
-        return np.stack([self._mode(x, n) for _, n in lowest_products(self.levels, k)], axis=1)
-
-    def _mode(self, x: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
-        return np.prod([self.mode(t, i) for t, i in zip(x.T, n, strict=True)], axis=0)
+    return Spectrum(
+        lambda k: np.array([value for value, _ in lowest_products(levels, k)]),
+        lambda x, k: np.stack([product(x, n) for _, n in lowest_products(levels, k)], axis=1),
+    )
 
 
-def sines(dimension: int) -> Products:
+def sines(dimension: int) -> Spectrum:
     """−Δ on [0, 1]ᵈ, zero on the boundary: π² Σ n_i², n_i ≥ 1."""
     level = lambda n: np.pi**2 * (n + 1) ** 2  # noqa: E731
-    return Products([level] * dimension, lambda t, n: np.sin(np.pi * (n + 1) * t))
+    return products([level] * dimension, lambda t, n: np.sin(np.pi * (n + 1) * t))
 
 
-def cosines(dimension: int) -> Products:
+def cosines(dimension: int) -> Spectrum:
     """−Δ on [0, 1]ᵈ, no flux through the boundary: π² Σ n_i², n_i ≥ 0."""
-    return Products([lambda n: (np.pi * n) ** 2] * dimension, lambda t, n: np.cos(np.pi * n * t))
+    return products([lambda n: (np.pi * n) ** 2] * dimension, lambda t, n: np.cos(np.pi * n * t))
 
 
-def waves(dimension: int) -> Products:
+def waves(dimension: int) -> Spectrum:
     """−Δ on the torus of unit lengths: (2π)² Σ n_i², a sine and a cosine for each n ≥ 1."""
 
     def mode(t: np.ndarray, n: int) -> np.ndarray:
         angle = 2 * np.pi * ((n + 1) // 2) * t
         return np.sin(angle) if n % 2 else np.cos(angle)
 
-    return Products([lambda n: (2 * np.pi * ((n + 1) // 2)) ** 2] * dimension, mode)
+    return products([lambda n: (2 * np.pi * ((n + 1) // 2)) ** 2] * dimension, mode)
 
 
-def hermite(rates: Sequence[float]) -> Products:
+def hermite(rates: Sequence[float]) -> Spectrum:
     """Ornstein–Uhlenbeck with p = N(0, I): Σ a_i n_i, Hermite polynomials."""
     levels = [lambda n, a=a: a * n for a in rates]
-    return Products(levels, lambda t, n: hermeval(t, np.eye(n + 1)[n]))
+    return products(levels, lambda t, n: hermeval(t, np.eye(n + 1)[n]))
 
 
-def oscillator(dimension: int) -> Products:
+def oscillator(dimension: int) -> Spectrum:
     """−½Δ + ½|x|²: Σ (n_i + ½), Hermite functions."""
     mode = lambda t, n: hermeval(2**0.5 * t, np.eye(n + 1)[n]) * np.exp(-(t**2) / 2)  # noqa: E731
-    return Products([lambda n: n + 0.5] * dimension, mode)
+    return products([lambda n: n + 0.5] * dimension, mode)
 
 
 # --- round shapes ------------------------------------------------------------------------------
@@ -138,6 +140,10 @@ def hydrogen_values(k: int) -> np.ndarray:
     return -1 / (2 * np.floor(np.sqrt(np.arange(k))) + 1) ** 2
 
 
+DRUM, SPHERE = Spectrum(drum_values, drum_modes), Spectrum(sphere_values, sphere_modes)
+HYDROGEN = Spectrum(hydrogen_values)
+
+
 # --- computed once -----------------------------------------------------------------------------
 
 COMPUTED = {
@@ -159,6 +165,6 @@ COMPUTED = {
 tests compute them again."""
 
 
-def computed(name: str) -> Callable[[int], np.ndarray]:
-    """The lowest eigenvalues of such a problem: k of them, or the twelve that are known."""
-    return lambda k: np.array(COMPUTED[name][:k])
+def computed(name: str) -> Spectrum:
+    """The spectrum of such a problem: k eigenvalues, or the twelve that are known."""
+    return Spectrum(lambda k: np.array(COMPUTED[name][:k]))

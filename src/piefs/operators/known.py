@@ -14,7 +14,8 @@ from jax import Array
 
 from piefs.errors import InputError
 from piefs.operators import exact
-from piefs.operators.domains import Ball, Box, Ellipsoid, Gaussian, Radial, Sphere
+from piefs.operators.domains import Ball, Box, Domain, Ellipsoid, Gaussian, Radial, Sphere
+from piefs.operators.exact import Spectrum
 from piefs.operators.problem import EigenProblem, lebesgue
 from piefs.operators.shapes import BumpBox
 
@@ -28,25 +29,21 @@ class Known:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
+@cache
 def known(name: str) -> Known:
     """The problem of that name."""
     if name not in PROBLEMS:
         raise InputError(f"no problem {name!r}; there are {', '.join(PROBLEMS)}")
-    return _made(name)
+    make, n_eigenpairs, settings = PROBLEMS[name]
+    return Known(replace(make(), name=name), n_eigenpairs, settings)
 
 
-@cache
-def _made(name: str) -> Known:
-    found = PROBLEMS[name]()
-    return replace(found, problem=replace(found.problem, name=name))
+def _problem(spectrum: Spectrum, domain: Domain, text: str, **keywords: Any) -> EigenProblem:
+    given = {"exact": spectrum.values, "modes": spectrum.modes, "description": text}
+    return EigenProblem(domain, **given | keywords)
 
 
 # --- boxes -------------------------------------------------------------------------------------
-
-
-def _unit_box(dimension: int) -> Box:
-    return Box([0.0] * dimension, [1.0] * dimension)
-
 
 BOXES = {
     "dirichlet": (exact.sines, "zero on the boundary"),
@@ -55,68 +52,51 @@ BOXES = {
 }
 
 
-def _box(boundary: str, dimension: int, n_eigenpairs: int = 10, **settings: Any) -> Known:
-    spectrum_of, condition = BOXES[boundary]
-    spectrum = spectrum_of(dimension)
+def _unit_box(dimension: int) -> Box:
+    return Box([0.0] * dimension, [1.0] * dimension)
+
+
+def _box(boundary: str, dimension: int) -> EigenProblem:
+    spectrum, condition = BOXES[boundary]
     region = "[0, 1]" + {1: "", 2: "²"}.get(dimension, f"^{dimension}")
-    problem = EigenProblem(
-        _unit_box(dimension),
-        boundary=boundary,
-        exact=spectrum.values,
-        modes=spectrum.modes,
-        description=f"−Δ on {region}, {condition}",
-    )
-    return Known(problem, n_eigenpairs, settings)
+    text = f"−Δ on {region}, {condition}"
+    return _problem(spectrum(dimension), _unit_box(dimension), text, boundary=boundary)
 
 
-def _bump_box(dimension: int, n_eigenpairs: int, **settings: Any) -> Known:
+def _bump_box(dimension: int) -> EigenProblem:
     """The Dirichlet problem of a box for f = φ/d, with points that crowd where φ is large."""
-    spectrum = exact.sines(dimension)
-    domain = BumpBox([0.0] * dimension, [1.0] * dimension)
+    spectrum, domain = exact.sines(dimension), BumpBox([0.0] * dimension, [1.0] * dimension)
 
     def modes(x: np.ndarray, k: int) -> np.ndarray:
         with jax.enable_x64(True):
             bump = np.asarray(domain.bump(jnp.asarray(x)))
         return spectrum.modes(x, k) / bump[:, None]
 
-    problem = EigenProblem(
-        domain,
-        potential=domain.bump_potential,
-        exact=spectrum.values,
-        modes=modes,
-        description=f"−Δ on [0, 1]^{dimension}, zero on the boundary, as f = φ/∏4t(1 − t)",
-    )
-    return Known(problem, n_eigenpairs, settings)
+    text = f"−Δ on [0, 1]^{dimension}, zero on the boundary, as f = φ/∏4t(1 − t)"
+    return _problem(spectrum, domain, text, potential=domain.bump_potential, modes=modes)
 
 
 # --- round shapes ------------------------------------------------------------------------------
 
 
-def _disk() -> Known:
-    problem = EigenProblem(
-        Ball(2),
-        boundary="dirichlet",
-        exact=exact.drum_values,
-        modes=exact.drum_modes,
-        description="−Δ on the unit disk, zero on the boundary",
-    )
-    return Known(problem)
+def _disk() -> EigenProblem:
+    text = "−Δ on the unit disk, zero on the boundary"
+    return _problem(exact.DRUM, Ball(2), text, boundary="dirichlet")
 
 
-def _anisotropic() -> Known:
+def _anisotropic() -> EigenProblem:
     """With y = L⁻¹x the operator −div(LLᵀ∇) on the ellipse L·disk is −Δ on the disk."""
     angle = np.pi / 6
     turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
     frame = turn @ np.diag([2.0, 0.75])
-    problem = EigenProblem(
+    return _problem(
+        exact.DRUM,
         Ellipsoid(frame),
+        "−div(M∇) with a constant M on a rotated ellipse, zero on the boundary",
         metric=frame.T,
         boundary="dirichlet",
-        exact=exact.drum_values,
-        modes=lambda x, k: exact.drum_modes(x @ np.linalg.inv(frame).T, k),
-        description="−div(M∇) with a constant M on a rotated ellipse, zero on the boundary",
+        modes=lambda x, k: exact.DRUM.modes(x @ np.linalg.inv(frame).T, k),
     )
-    return Known(problem)
 
 
 def tangents(x: Array) -> Array:
@@ -124,45 +104,30 @@ def tangents(x: Array) -> Array:
     return jnp.eye(x.shape[1], dtype=x.dtype) - x[:, :, None] * x[:, None, :]
 
 
-def _sphere() -> Known:
-    problem = EigenProblem(
-        Sphere(3),
-        metric=tangents,
-        exact=exact.sphere_values,
-        modes=exact.sphere_modes,
-        description="the Laplacian of the unit sphere S², A = I − xxᵀ",
-    )
-    return Known(problem, 16, {"n_points": 2**13})
+def _sphere() -> EigenProblem:
+    text = "the Laplacian of the unit sphere S², A = I − xxᵀ"
+    return _problem(exact.SPHERE, Sphere(3), text, metric=tangents)
 
 
 # --- all of space ------------------------------------------------------------------------------
 
 
-def _ornstein_uhlenbeck(dimension: int, n_eigenpairs: int, **settings: Any) -> Known:
-    spectrum = exact.hermite([1.0] * dimension)
-    problem = EigenProblem(
-        Gaussian(dimension),
-        exact=spectrum.values,
-        modes=spectrum.modes,
-        description=f"−Δ + x·∇ in {dimension}-D: p = N(0, I)",
-    )
-    return Known(problem, n_eigenpairs, settings)
+def _ornstein_uhlenbeck(dimension: int) -> EigenProblem:
+    text = f"−Δ + x·∇ in {dimension}-D: p = N(0, I)"
+    return _problem(exact.hermite([1.0] * dimension), Gaussian(dimension), text)
 
 
-def _oscillator(dimension: int, n_eigenpairs: int, **settings: Any) -> Known:
+def _oscillator(dimension: int) -> EigenProblem:
     """The envelope exp(−x²/3) is wider than the ground state exp(−x²/2), which is left to learn."""
-    spectrum = exact.oscillator(dimension)
-    problem = EigenProblem(
+    return _problem(
+        exact.oscillator(dimension),
         Gaussian(dimension, 0.75**0.5),
+        f"−½Δ + ½|x|² on ℝ^{dimension}",
         density=lebesgue,
         metric=0.5**0.5,
         potential=lambda x: 0.5 * jnp.sum(x**2, axis=-1),
         envelope=lambda x: jnp.exp(-jnp.sum(x**2, axis=-1) / 3),
-        exact=spectrum.values,
-        modes=spectrum.modes,
-        description=f"−½Δ + ½|x|² on ℝ^{dimension}",
     )
-    return Known(problem, n_eigenpairs, settings)
 
 
 REACH = 6.0
@@ -173,87 +138,79 @@ def _radius(x: Array) -> Array:
     return jnp.sqrt(jnp.sum(x**2, axis=-1) + 1e-24)  # differentiable at the origin
 
 
-def _hydrogen() -> Known:
+def _hydrogen() -> EigenProblem:
     def embedding(x: Array) -> Array:
         r = _radius(x)[:, None]
         return jnp.concatenate([x / (4 + r), jnp.log1p(r) / 2], axis=1)  # with r comes the cusp
 
-    problem = EigenProblem(
+    return _problem(
+        exact.HYDROGEN,
         Radial(2, REACH),
+        "−Δ − 1/r in the plane",
         density=lebesgue,
         potential=lambda x: -1 / _radius(x),
         envelope=lambda x: jnp.exp(-_radius(x) / REACH),
         embedding=embedding,
-        exact=exact.hydrogen_values,
-        description="−Δ − 1/r in the plane",
     )
-    return Known(problem, 9, {"n_points": 100**2})
 
 
 # --- without a closed form ---------------------------------------------------------------------
 
 
-def _double_well() -> Known:
-    problem = EigenProblem(
+def _double_well() -> EigenProblem:
+    return _problem(
+        exact.computed("double-well"),
         Box([-5.0], [5.0]),
+        "−½φ″ + ¼(x² − 4)²φ: pairs of states that tunnel between two wells",
         metric=0.5**0.5,
         potential=lambda x: (x[:, 0] ** 2 - 4) ** 2 / 4,
         boundary="dirichlet",
-        exact=exact.computed("double-well"),
-        description="−½φ″ + ¼(x² − 4)²φ: pairs of states that tunnel between two wells",
     )
-    return Known(problem, 6)
 
 
-def _fokker_planck() -> Known:
+def _fokker_planck() -> EigenProblem:
     def density(x: Array) -> Array:
         return jnp.exp(-2 * (x[:, 0] ** 2 - 1) ** 2 - 1.5 * x[:, 1] ** 2 - x[:, 0] * x[:, 1])
 
-    problem = EigenProblem(
-        Box([-2.2, -2.5], [2.2, 2.5]),
-        density=density,
-        exact=exact.computed("fokker-planck"),
-        description="−Δ + ∇U·∇ with two wells in the plane: p = exp(−U)",
-    )
-    return Known(problem, 6, {"n_points": 4096})
+    text = "−Δ + ∇U·∇ with two wells in the plane: p = exp(−U)"
+    domain = Box([-2.2, -2.5], [2.2, 2.5])
+    return _problem(exact.computed("fokker-planck"), domain, text, density=density)
 
 
-def _variable_metric() -> Known:
+def _variable_metric() -> EigenProblem:
     def metric(x: Array) -> Array:
         first = jnp.stack([1.2 + 0.5 * jnp.cos(jnp.pi * x[:, 0]), 0.3 * x[:, 1]], axis=1)
         second = jnp.stack([0 * x[:, 0], 0.8 + 0.4 * x[:, 0] * x[:, 1]], axis=1)
         return jnp.stack([first, second], axis=1)
 
-    problem = EigenProblem(
-        _unit_box(2),
-        metric=metric,
-        exact=exact.computed("variable-metric"),
-        description="−div(AᵀA∇) on [0, 1]² with A(x) varying, no flux through the boundary",
-    )
-    return Known(problem, 6, {"n_points": 4096})
+    text = "−div(AᵀA∇) on [0, 1]² with A(x) varying, no flux through the boundary"
+    return _problem(exact.computed("variable-metric"), _unit_box(2), text, metric=metric)
 
+
+# --- the table ---------------------------------------------------------------------------------
 
 PLANE = {"n_points": 2500}
 LONGER = {"n_steps": 512}
-PROBLEMS: dict[str, Callable[[], Known]] = {
-    "interval": lambda: _box("dirichlet", 1, n_points=200),
-    "dirichlet-square": lambda: _box("dirichlet", 2, **PLANE),
-    "neumann-square": lambda: _box("natural", 2, **PLANE),
-    "torus": lambda: _box("periodic", 2, 13, **PLANE),
-    "dirichlet-box-5d": lambda: _box("dirichlet", 5, 6, n_points=10**5, n_maps=12, **LONGER),
-    "dirichlet-box-10d": lambda: _bump_box(10, 11, n_points=2**17),
-    "disk": _disk,
-    "sphere": _sphere,
-    "ou-1d": lambda: _ornstein_uhlenbeck(1, 6, n_points=100),
-    "ou-2d": lambda: _ornstein_uhlenbeck(2, 10, **PLANE),
-    "ou-5d": lambda: _ornstein_uhlenbeck(5, 21, hidden=(24, 24), **LONGER),
-    "ou-10d": lambda: _ornstein_uhlenbeck(10, 11, n_points=2**17, **LONGER),
-    "anisotropic": _anisotropic,
-    "oscillator-1d": lambda: _oscillator(1, 6, n_points=100),
-    "oscillator-2d": lambda: _oscillator(2, 10, **PLANE),
-    "oscillator-5d": lambda: _oscillator(5, 6, **LONGER),
-    "hydrogen-2d": _hydrogen,
-    "double-well": _double_well,
-    "fokker-planck": _fokker_planck,
-    "variable-metric": _variable_metric,
+BOX_5D = {"n_points": 10**5, "n_maps": 12}
+PROBLEMS: dict[str, tuple[Callable[[], EigenProblem], int, dict[str, Any]]] = {
+    "interval": (lambda: _box("dirichlet", 1), 10, {"n_points": 200}),
+    "dirichlet-square": (lambda: _box("dirichlet", 2), 10, PLANE),
+    "neumann-square": (lambda: _box("natural", 2), 10, PLANE),
+    "torus": (lambda: _box("periodic", 2), 13, PLANE),
+    "dirichlet-box-5d": (lambda: _box("dirichlet", 5), 6, BOX_5D | LONGER),
+    "dirichlet-box-10d": (lambda: _bump_box(10), 11, {"n_points": 2**17}),
+    "disk": (_disk, 10, {}),
+    "sphere": (_sphere, 16, {"n_points": 2**13}),
+    "ou-1d": (lambda: _ornstein_uhlenbeck(1), 6, {"n_points": 100}),
+    "ou-2d": (lambda: _ornstein_uhlenbeck(2), 10, PLANE),
+    "ou-5d": (lambda: _ornstein_uhlenbeck(5), 21, {"hidden": (24, 24)} | LONGER),
+    "ou-10d": (lambda: _ornstein_uhlenbeck(10), 11, {"n_points": 2**17} | LONGER),
+    "anisotropic": (_anisotropic, 10, {}),
+    "oscillator-1d": (lambda: _oscillator(1), 6, {"n_points": 100}),
+    "oscillator-2d": (lambda: _oscillator(2), 10, PLANE),
+    "oscillator-5d": (lambda: _oscillator(5), 6, LONGER),
+    "hydrogen-2d": (_hydrogen, 9, {"n_points": 100**2}),
+    "double-well": (_double_well, 6, {}),
+    "fokker-planck": (_fokker_planck, 6, {"n_points": 4096}),
+    "variable-metric": (_variable_metric, 6, {"n_points": 4096}),
 }

@@ -18,7 +18,7 @@ from zarr.codecs import GzipCodec
 from piefs import Checkpoint, PIEFSClassifier
 from piefs.app.run import TableDetails, run
 from piefs.app.tuning import tune
-from piefs.data.tabular import load_own
+from piefs.data.tabular import TableOptions, load_table
 from piefs.data.writers import write_table
 from piefs.errors import TrainingWarning
 from reproduction.cells import Cell
@@ -108,7 +108,7 @@ def _large_tables(folder: Path) -> None:
 
 def _run(folder: Path) -> None:
     """A run's folder, its model, and a record such as `piefs reproduce` keeps."""
-    own = load_own(folder / "csv" / "table.csv", target="kind")
+    own = load_table(folder / "csv" / "table.csv", TableOptions("kind"))
     table = TableDetails(own.encoder, "kind")
     run(own.dataset, folder / "run", task=own.task, table=table, **SMALL)
     shutil.copytree(folder / "run" / "model", folder / "model")

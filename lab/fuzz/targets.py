@@ -26,10 +26,10 @@ from piefs.app.model import open_model
 from piefs.app.tuning.search import Search, _problem
 from piefs.data.encoder import TableEncoder
 from piefs.data.files import reading
-from piefs.data.large_tables import load_large
 from piefs.data.readers import read_table
 from piefs.data.rows import blocks_of
 from piefs.data.streamed import is_to_be_streamed, open_streamed
+from piefs.data.tabular import TableOptions, load_table
 from piefs.estimators.settings import check, resolve_settings
 from piefs.report import page
 from piefs.training.checkpoint import arrays_digest
@@ -71,7 +71,7 @@ def _in_blocks(path: Path, columns: Sequence[str] | None, target: str) -> None:
     is_to_be_streamed(path, None)
     for _ in open_streamed(path).blocks():
         pass
-    own = load_large(path, target=target, missing="impute")
+    own = load_table(path, TableOptions(target, missing="impute"), streamed=True)
     for _ in blocks_of(own.dataset.train.x):
         pass
 

@@ -11,7 +11,7 @@ from sklearn.datasets import make_moons
 
 from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
-from piefs.data.column_encoding import MAX_CATEGORIES
+from piefs.data.encoder import MAX_CATEGORIES
 from piefs.errors import InputError
 from toys import SMALL
 

@@ -1,11 +1,15 @@
 """A user's own file: its target, its splits, and that held-out rows teach nothing."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+from piefs.data import streamed, tabular
 from piefs.data.readers import read_table
 from piefs.data.table import Table
-from piefs.data.tabular import label_texts, load_own
+from piefs.data.tabular import TableOptions, load_table
+from piefs.data.target import label_texts
 from piefs.data.writers import write_table
 from piefs.errors import InputError
 
@@ -29,7 +33,8 @@ def load(tmp_path):
 
     def write_and_load(table, name="data.csv", **keywords):
         write_table(tmp_path / name, table)
-        return load_own(tmp_path / name, **{"target": "y", "task": "classification"} | keywords)
+        options = TableOptions(**{"target": "y", "task": "classification"} | keywords)
+        return load_table(tmp_path / name, options)
 
     return write_and_load
 
@@ -350,3 +355,100 @@ def test_a_second_file_in_another_order_gives_the_numbers_of_the_first(load, tmp
     np.testing.assert_array_equal(
         own.encoder.transform(read_table(tmp_path / "new.csv")), own.dataset.test.x
     )
+
+
+# --- block by block ----------------------------------------------------------------------------
+
+
+def loaded(path, **options):
+    return load_table(path, TableOptions(**options), streamed=True)
+
+
+@pytest.fixture(scope="module")
+def mixed(tmp_path_factory):
+    """240umbers, words, dates, gaps, a counter and a target, in one file and in a folder of two."""
+    folder, rng = tmp_path_factory.mktemp("mixed"), np.random.default_rng(0)
+    price = rng.normal(size=240)
+    price[7] = np.nan
+    table = pa.table(
+        {
+            "price": price,
+            "kind": rng.choice(["a", "b", "c"], 240),
+            "day": [f"2024-01-{1 + i % 28:02}" for i in range(240)],
+            "row": np.arange(240),
+            "who": [f"w{i % 40}" for i in range(240)],
+            "bought": np.where(price > 0, "yes", "no"),
+        }
+    )
+    parquet.write_table(table, folder / "whole.parquet", row_group_size=50)
+    (folder / "parts").mkdir()
+    parquet.write_table(table[:100], folder / "parts/0.parquet")
+    parquet.write_table(table[100:], folder / "parts/1.parquet", row_group_size=30)
+    return folder
+
+
+@pytest.mark.parametrize("roles", [{}, {"group": "who"}, {"time": "day"}], ids=str)
+def test_encoding_splits_and_rows_are_those_of_a_table_in_memory(mixed, roles, monkeypatch):
+    monkeypatch.setattr(streamed, "BLOCK_CELLS", 200)
+    roles = {"target": "bought", "missing": "impute"} | roles
+    from_blocks = loaded(mixed / "parts", **roles)
+    whole = load_table(mixed / "whole.parquet", TableOptions(**roles))
+    assert from_blocks.encoder == whole.encoder
+    assert from_blocks.task == whole.task
+    for name, part in whole.dataset.splits.items():
+        order = np.argsort(part.table.lines)
+        found = from_blocks.dataset.splits[name]
+        np.testing.assert_array_equal(found.x[:], part.x[order])
+        np.testing.assert_array_equal(found.y, part.y[order])
+
+
+def test_columns_of_very_many_rows_are_judged_by_a_sample(mixed, monkeypatch):
+    monkeypatch.setattr(streamed, "SAMPLE_CELLS", 6 * 60)
+    monkeypatch.setattr(streamed, "SAMPLE_RUNS", 6)
+    own = loaded(mixed / "parts", target="bought", missing="impute")
+    assert any("judged by 60 rows" in notice for notice in own.notices)
+    kinds = {column.name: column.kind for column in own.encoder.columns}
+    assert kinds == {
+        "price": "number", "kind": "category", "day": "date", "row": "dropped", "who": "category"
+    }  # fmt: skip
+
+
+def test_few_of_many_rows_are_held_out_and_few_of_training_are_measured(mixed, monkeypatch):
+    monkeypatch.setattr(tabular, "MOST_HELD_OUT", 20)
+    data = loaded(mixed / "parts", target="bought", missing="impute").dataset
+    assert [len(part) for part in data.splits.values()] == [240 - 40, 20, 20]
+    assert len(data.in_memory.train) == 20
+    assert isinstance(data.in_memory.train.x, np.ndarray)
+
+
+def test_labels_may_be_a_file_of_their_own(tmp_path, rng):
+    x = rng.normal(size=(240, 3))
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "labels.npy", np.arange(240) % 3)
+    own = loaded(tmp_path / "x.npy", target=str(tmp_path / "labels.npy"))
+    assert own.dataset.class_names == ("0", "1", "2")
+    assert own.dataset.target_name == "labels"
+    rows = own.dataset.train.x.numbers
+    np.testing.assert_array_equal(own.dataset.train.y, rows % 3)
+    np.testing.assert_array_equal(own.dataset.train.x[:], x[rows])
+    np.save(tmp_path / "labels.npy", np.arange(5))
+    with pytest.raises(InputError, match="one label for each of the 240 rows"):
+        loaded(tmp_path / "x.npy", target=str(tmp_path / "labels.npy"))
+
+
+@pytest.mark.parametrize("content", [b"no array", b"\x93NUMPY\x01\x00v\x00{'descr': '|O', "])
+def test_labels_that_cannot_be_read_are_an_error_that_names_the_file(tmp_path, content):
+    np.save(tmp_path / "x.npy", np.zeros((240, 2)))
+    (tmp_path / "labels.npy").write_bytes(content)
+    with pytest.raises(InputError, match=r"labels\.npy"):
+        loaded(tmp_path / "x.npy", target=str(tmp_path / "labels.npy"))
+
+
+def test_yes_and_no_may_be_any_bytes(tmp_path):
+    """A file may hold other bytes than 0 and 1 for them, which numpy cannot look up."""
+    cells = np.arange(2 * 240, dtype=np.uint8).reshape(240, 2)
+    cells[::2, 1] = 0
+    np.save(tmp_path / "x.npy", cells.view(bool))
+    own = loaded(tmp_path / "x.npy", target="x1")
+    assert own.dataset.class_names == ("False", "True")
+    assert np.bincount(own.dataset.train.y).min() > 0

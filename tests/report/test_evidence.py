@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from piefs.data import Dataset, Split
-from piefs.data.column_encoding import ColumnEncoding
-from piefs.data.encoder import TableEncoder
+from piefs.data.encoder import ColumnEncoding, TableEncoder
 from piefs.data.table import Table
 from piefs.report import evidence, rows
 from piefs.report.rows import pack, unpack

@@ -15,9 +15,8 @@ from piefs.app.options import LargeSource, Machine, ModelOptions, Source
 from piefs.app.run import RunFolder, TableDetails, run
 from piefs.data import BUILTIN, Dataset, load
 from piefs.data.documents import read_json, read_toml, reading
-from piefs.data.large_tables import is_target_file, load_large
 from piefs.data.streamed import is_to_be_streamed
-from piefs.data.tabular import load_own
+from piefs.data.tabular import TableOptions, is_target_file, load_table
 from piefs.errors import InputError, TrainingWarning
 from piefs.estimators.settings import n_rows_to_learn_from, resolve_settings
 from piefs.report.scores import SHOWN
@@ -88,8 +87,8 @@ def load_source(source: Source) -> tuple[Dataset, str, TableDetails | None]:
         )
     lazy = source.lazy if isinstance(source, LargeSource) else False
     is_streamed = is_target_file(source.target) or is_to_be_streamed(path, lazy)
-    read = load_large if is_streamed else load_own
-    own = read(path, split_seed=source.split_seed, task=source.task, **source.columns)
+    options = TableOptions(split_seed=source.split_seed, task=source.task, **source.columns)
+    own = load_table(path, options, streamed=is_streamed)
     table = TableDetails(own.encoder, source.target, source.id_column, own.unlabeled, own.notices)
     return own.dataset, own.task, table
 

@@ -18,7 +18,7 @@ from piefs.app.model import EncodedRows, FittedModel, by_position, open_model, r
 from piefs.app.options import LargeRows, Rows
 from piefs.data import BUILTIN, Split
 from piefs.data.streamed import is_to_be_streamed, open_streamed
-from piefs.data.tabular import label_texts, target_numbers
+from piefs.data.target import label_texts, target_numbers
 from piefs.data.writers import Block, check_streamable, csv_texts, write_blocks, write_table
 from piefs.errors import InputError
 from piefs.estimators import PIEFSRegressor

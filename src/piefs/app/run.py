@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from piefs.data import Dataset, atomic
-from piefs.data.column_encoding import ColumnEncoding
-from piefs.data.encoder import TableEncoder
+from piefs.data.encoder import ColumnEncoding, TableEncoder
 from piefs.data.locks import held
 from piefs.data.models import library_versions
 from piefs.errors import InputError

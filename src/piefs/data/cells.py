@@ -10,6 +10,7 @@ import numpy as np
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _TRUE, _FALSE = ("true", "yes", "t", "y", "1"), ("false", "no", "f", "n", "0")
+BLOCK_ROWS = 2**20
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -45,7 +46,7 @@ def is_missing(cells: np.ndarray) -> np.ndarray:
 
 
 def parse(cells: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
-    """Cells as floats, NaN where nothing finite is there, and which of them are unreadable."""
+    """Cells as floats, NaN if missing or not finite, and which of them are unreadable."""
     if cells.dtype != object:
         values = np.where(is_missing(cells), np.nan, cells.astype(np.float64))
         allowed = np.isin(values, (0, 1)) if kind == "boolean" else kind == "number"
@@ -60,7 +61,7 @@ def parse(cells: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _all_numbers(cells: np.ndarray) -> np.ndarray | None:
-    """Cells as floats if no other cell is among them: the usual case, at five times the speed."""
+    """Cells as floats if all are numbers: the usual case, at five times the speed."""
     if any("_" in cell for cell in cells):
         return None
     try:
@@ -71,7 +72,7 @@ def _all_numbers(cells: np.ndarray) -> np.ndarray | None:
 
 
 def _parsed(cell: str, parser: Callable[[str], float]) -> float:
-    """The cell's value; infinity, which no value may be, marks what cannot be read."""
+    """The cell's value; infinity, which no value may be, marks a cell that cannot be read."""
     try:
         value = parser(cell)
     except (ValueError, OverflowError):
@@ -87,8 +88,20 @@ def kind_of(cells: np.ndarray) -> str:
 
 
 def texts(cells: np.ndarray) -> np.ndarray:
-    """Cells as text; 1.0, which is how a gap elsewhere in the column makes 1 appear, is `1`."""
+    """Cells as text; 1.0 is `1`, since a gap elsewhere in the column makes 1 a float."""
     if cells.dtype == object:
         return cells
     plain = (int(v) if isinstance(v, float) and v.is_integer() else v for v in cells.tolist())
     return np.fromiter(map(str, plain), object, len(cells))
+
+
+def coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values in order, and which of them each value is (int32), block by block."""
+    starts = range(0, len(values), BLOCK_ROWS)
+    parts = [np.unique(values[start : start + BLOCK_ROWS]) for start in starts]
+    distinct = np.unique(np.concatenate(parts)) if parts else np.unique(values)
+    codes = np.empty(len(values), np.int32)
+    for start in starts:
+        block = values[start : start + BLOCK_ROWS]
+        codes[start : start + BLOCK_ROWS] = np.searchsorted(distinct, block)
+    return distinct, codes

@@ -1,22 +1,164 @@
 """From a table's columns to a matrix of numbers, at prediction exactly as at training.
 
-Numbers stay as they are, booleans become 0 and 1, dates days since 1970-01-01, text one column a
-category. What a column is, and what stands in for its missing values, is learned once, and is kept
+Numbers stay as they are, booleans become 0 and 1, dates days since 1970-01-01, text one column per
+category. The kind of a column and the fill for its missing values are learned once, and are kept
 with the model as plain JSON.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from typing import Any
 
 import numpy as np
 
-from piefs.data.column_encoding import ColumnEncoding, column_from, counted, fit_column, require
+from piefs.data.cells import EPOCH, PARSERS, is_missing, kind_of, parse, texts
 from piefs.data.table import Table, listing, suggestion
 from piefs.errors import InputError, ModelFileError
 
 POLICIES = ("error", "impute")
+MAX_CATEGORIES = 20
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_ID_NAME = re.compile(r"(?i:^(?:id|index)|[_\-. ]id)$|[a-z](?:Id|ID)$")
+_REASONS = {
+    "constant": "it has the same value in every row",
+    "empty": "it has no values",
+    "identifier": "it looks like an identifier (use --id {name} to carry it through)",
+}
+_NOUNS = {"number": "numbers", "boolean": "yes or no", "date": "dates"}
+
+
+@dataclass(frozen=True)
+class ColumnEncoding:
+    """What becomes of one column.
+
+    `kind` is number, boolean, date, category or dropped; `fill` stands in for missing values, of
+    which training met `n_missing`; `n_categories` counts also those too rare for a column.
+    """
+
+    name: str
+    kind: str
+    fill: float = 0.0
+    n_missing: int = 0
+    categories: tuple[str, ...] = ()
+    n_categories: int = 0
+    reason: str = ""
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        if self.kind == "category":
+            return tuple(f"{self.name}={category}" for category in self.categories)
+        return () if self.kind == "dropped" else (self.name,)
+
+    def encode(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
+        """The column's features, gaps filled, and where the gaps were."""
+        cells = table.column(self.name)
+        if self.kind == "category":
+            known = texts(cells)[:, None] == np.array(self.categories, dtype=object)
+            return known.astype(np.float64), is_missing(cells)
+        values, unreadable = parse(cells, self.kind)
+        if unreadable.any():
+            raise _unreadable(table, self.name, self.kind, int(unreadable.argmax()))
+        gaps = np.isnan(values)
+        return np.where(gaps, self.fill, values)[:, None], gaps
+
+    def describe(self) -> str:
+        """What becomes of the column, in words."""
+        if self.kind == "dropped":
+            return f"{self.name}: dropped, {_REASONS[self.reason].format(name=self.name)}"
+        return f"{self.name}: {self._description()}{self._imputation()}"
+
+    def _description(self) -> str:
+        if self.kind != "category":
+            return {
+                "number": "number",
+                "boolean": "boolean, as 1 and 0",
+                "date": "date, as days since 1970-01-01",
+            }[self.kind]
+        if self.n_categories > len(self.categories):
+            most = f"the {len(self.categories)} most frequent"
+            return f"{self.n_categories} categories, one column for each of {most}"
+        shown = listing(self.categories)
+        return f"{self.n_categories} categories, one column each ({shown})"
+
+    def _imputation(self) -> str:
+        if not self.n_missing:
+            return ""
+        replacement = {
+            "number": f"replaced by the median {self.fill:g}",
+            "boolean": f"replaced by the more frequent {self.fill:g}",
+            "date": f"replaced by the median {_day(self.fill)}",
+            "category": "left without a category",
+        }[self.kind]
+        return f", {_counted(self.n_missing, 'missing value')} {replacement}"
+
+
+def _day(days: float) -> str:
+    within = min(max(days, _FIRST_DAY), _LAST_DAY)
+    return (EPOCH + timedelta(days=within)).date().isoformat()
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _unreadable(table: Table, name: str, kind: str, row: int) -> InputError:
+    cell = str(table.columns[name][row])
+    shown = cell if len(cell) <= 40 else cell[:40] + "…"
+    return InputError(
+        f"{table.source}: column {name!r} should hold {_NOUNS[kind]}, but {table.place(row)} has "
+        f"{shown!r}; correct the cell, or leave it empty and fit with --missing impute"
+    )
+
+
+def _fit_column(table: Table, name: str, rows: np.ndarray) -> ColumnEncoding:
+    """What to do with a column, judged by its training rows."""
+    cells = table.columns[name]
+    kind = kind_of(cells[rows])
+    if kind == "category":
+        return _fit_category(table, name, rows)
+    values, _ = parse(cells, kind)
+    seen = np.sort(values[rows][np.isfinite(values[rows])])
+    if not seen.size:
+        return ColumnEncoding(name, "dropped", reason="empty")
+    if seen[0] == seen[-1]:
+        return ColumnEncoding(name, "dropped", reason="constant")
+    if kind == "number" and _is_identifier(name, values):
+        return ColumnEncoding(name, "dropped", reason="identifier")
+    # Halves are added, since the sum of two large numbers may be infinite.
+    median = seen[(seen.size - 1) // 2] / 2 + seen[seen.size // 2] / 2
+    fill = float(seen.mean() > 0.5) if kind == "boolean" else float(median)
+    return ColumnEncoding(name, kind, fill, n_missing=int(np.isnan(values).sum()))
+
+
+def _is_identifier(name: str, values: np.ndarray) -> bool:
+    """Whether integers count the rows of the whole file, or are distinct and called so."""
+    if values.size < 3 or not np.all(np.abs(values) < 2**53) or np.any(values != np.trunc(values)):
+        return False
+    is_distinct = len(np.unique(values)) == values.size
+    return bool(np.all(np.diff(values) == 1)) or (is_distinct and bool(_ID_NAME.search(name)))
+
+
+def _fit_category(table: Table, name: str, rows: np.ndarray) -> ColumnEncoding:
+    cells = texts(table.columns[name])
+    filled = rows[~is_missing(cells[rows])]
+    counts = Counter(cells[filled])
+    if len(counts) > MAX_CATEGORIES:
+        for kind in ("number", "date"):
+            _, unreadable = parse(cells[filled], kind)
+            if unreadable.mean() <= 0.1:  # numbers with a slip among them, not categories
+                raise _unreadable(table, name, kind, filled[unreadable.argmax()])
+    if len(counts) == 1:
+        return ColumnEncoding(name, "dropped", reason="constant")
+    if len(filled) > 20 and len(counts) > 0.9 * len(filled):
+        return ColumnEncoding(name, "dropped", reason="identifier")
+    frequent = sorted(counts, key=lambda category: (-counts[category], category))
+    categories = tuple(sorted(frequent[:MAX_CATEGORIES]))
+    n_missing = int(is_missing(cells).sum())
+    return ColumnEncoding(name, "category", 0.0, n_missing, categories, len(counts))
 
 
 @dataclass(frozen=True)
@@ -38,7 +180,7 @@ class TableEncoder:
         if missing not in POLICIES:
             raise InputError(f"missing={missing!r} is unknown; choose one of {listing(POLICIES)}")
         chosen = np.arange(len(table)) if rows is None else np.sort(rows)
-        encoder = cls(tuple(fit_column(table, name, chosen) for name in table.names), missing)
+        encoder = cls(tuple(_fit_column(table, name, chosen) for name in table.names), missing)
         if not encoder.feature_names:
             reasons = "; ".join(encoder.describe()[:10])
             raise InputError(f"{table.source} has no usable feature: {reasons}")
@@ -71,7 +213,7 @@ class TableEncoder:
 
     def _require_whole(self, table: Table, gaps: tuple[np.ndarray, ...]) -> None:
         found = [
-            f"column {column.name!r} has {counted(int(gap.sum()), 'missing or infinite value')} "
+            f"column {column.name!r} has {_counted(int(gap.sum()), 'missing or infinite value')} "
             f"(first: {table.place(int(gap.argmax()))})"
             for column, gap in zip(self.used, gaps, strict=True)
             if gap.any()
@@ -103,13 +245,43 @@ class TableEncoder:
     def from_document(cls, document: dict[str, Any]) -> TableEncoder:
         """The encoder of a model file, which may come from anyone: all of it is checked."""
         try:
-            require(
+            _require(
                 isinstance(document, dict) and document.keys() == {"missing", "columns"}, "entries"
             )
-            require(document["missing"] in POLICIES, "the missing policy")
-            encoder = cls(tuple(map(column_from, document["columns"])), document["missing"])
+            _require(document["missing"] in POLICIES, "the missing policy")
+            encoder = cls(tuple(map(_column_from, document["columns"])), document["missing"])
             names = [column.name for column in encoder.columns]
-            require(len(set(names)) == len(names) and bool(encoder.used), "the columns")
+            _require(len(set(names)) == len(names) and bool(encoder.used), "the columns")
         except (ValueError, TypeError) as error:
             raise ModelFileError(f"the model's table encoding is damaged ({error})") from error
         return encoder
+
+
+_FIELDS: dict[str, type] = {
+    **{"name": str, "kind": str, "fill": float, "n_missing": int},
+    **{"categories": list, "n_categories": int, "reason": str},
+}
+
+
+def _column_from(document: dict[str, Any]) -> ColumnEncoding:
+    _require(isinstance(document, dict) and document.keys() == _FIELDS.keys(), "a column's entries")
+    for field, kind in _FIELDS.items():
+        _require(type(document[field]) is kind, f"the type of a column's {field}")
+    categories: Any = tuple(document["categories"])
+    column = ColumnEncoding(**document | {"categories": categories})
+    _require(column.kind in (*PARSERS, "category", "dropped"), "a column's kind")
+    _require(column.kind != "boolean" or column.fill in (0, 1), "a column's fill")
+    _require(bool(np.isfinite(column.fill)), "a column's fill")
+    _require(0 <= column.n_missing < 2**53, "a column's n_missing")
+    _require(all(type(category) is str for category in categories), "a column's categories")
+    _require(list(categories) == sorted(set(categories)), "a column's categories")
+    _require(len(categories) <= MAX_CATEGORIES, "a column's categories")
+    _require(bool(categories) == (column.kind == "category"), "a column's categories")
+    _require(len(categories) <= column.n_categories < 2**53, "a column's n_categories")
+    _require((column.reason in _REASONS) == (column.kind == "dropped"), "a column's reason")
+    return column
+
+
+def _require(condition: bool, what: str) -> None:
+    if not condition:
+        raise ValueError(f"{what} cannot be right")

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from piefs.data.cells import is_missing, kind_of, parse, texts
 from piefs.data.table import Table
+from piefs.data.target import Target
 from piefs.errors import InputError
 
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]  # for training, for validation and for test
+if TYPE_CHECKING:
+    from piefs.data.tabular import TableOptions
+
+SHARE = 0.15  # of the rows of a user's own table, for validation and for test each
+
+SplitRows = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""The numbers of the rows for training, for validation and for test."""
 
 
 @dataclass(frozen=True)
 class Split:
     """Rows and their labels, or the numbers to predict.
 
-    `table` has the same rows as a user knows them, where they come from a file of one's own.
+    `table` has the same rows as they are in the user's own file, if they come from one.
     """
 
     x: np.ndarray
@@ -38,9 +46,9 @@ class Dataset:
     """Three splits and what is needed to read them.
 
     `y` holds class indices into `class_names`, or numbers (float64), and then `class_names` is
-    empty; `target_name` is what a figure calls them. Where training rows stay in a file, `sample`
-    are some of them in memory. `standardize` says whether inputs are to be
-    z-scored on training statistics; `image_shape` is set where a row is an image.
+    empty; `target_name` is what a figure calls them. If training rows stay in a file, `sample` are
+    some of them in memory. `standardize` says whether inputs are to be z-scored on training
+    statistics; `image_shape` is set if a row is an image.
     """
 
     name: str
@@ -67,7 +75,7 @@ class Dataset:
 
     @property
     def in_memory(self) -> Dataset:
-        """The same with training rows that can be measured: a sample where they are in a file."""
+        """The same with training rows in memory: a sample if they are in a file."""
         return self if self.sample is None else replace(self, train=self.sample, sample=None)
 
     def head(self, n: int) -> Dataset:
@@ -95,14 +103,39 @@ def split_stratified(
     return Split(x[train], y[train]), Split(x[validation], y[validation]), Split(x[test], y[test])
 
 
-def split_random(rows: np.ndarray, share: float, seed: int) -> Rows:
-    """Rows at random, a `share` of them for validation and for test each."""
-    n_held_out = round(share * len(rows))
+def split_table(
+    table: Table, target: Target, rows: np.ndarray, options: TableOptions, notices: list[str]
+) -> SplitRows:
+    """Cut rows 70/15/15: by group, by time, with class shares kept, or at random."""
+    if options.group is not None:
+        return split_by_group(table, options.group, rows, options.split_seed)
+    if options.time is not None:
+        notices.append(f"column {options.time!r} orders the rows and is not a feature")
+        return split_by_time(table, options.time, rows)
+    if not target.class_names:
+        return split_random(rows, options.split_seed)
+    counts, n_held_out = np.bincount(target.y[rows]), round(SHARE * len(rows))
+    if counts.min() >= 3 and n_held_out >= len(target.class_names):
+        parts = split_stratified(rows, target.y[rows], (SHARE, SHARE), options.split_seed)
+        return parts[0].x, parts[1].x, parts[2].x
+    rarest = target.class_names[int(counts.argmin())]
+    notices.append(
+        f"the splits do not keep class shares: class {rarest!r} has {counts.min()} rows"
+        if counts.min() < 3
+        else f"the splits do not keep class shares: {n_held_out} rows cannot hold "
+        f"{len(target.class_names)} classes"
+    )
+    return split_random(rows, options.split_seed)
+
+
+def split_random(rows: np.ndarray, seed: int) -> SplitRows:
+    """Rows at random."""
+    n_held_out = round(SHARE * len(rows))
     order = np.random.default_rng(seed).permutation(rows)
     return order[2 * n_held_out :], order[:n_held_out], order[n_held_out : 2 * n_held_out]
 
 
-def split_by_group(table: Table, group: str, rows: np.ndarray, share: float, seed: int) -> Rows:
+def split_by_group(table: Table, group: str, rows: np.ndarray, seed: int) -> SplitRows:
     """Rows with the same value in a column stay together; the shares are those of groups."""
     cells = texts(table.column(group))
     _require_values(table, group, "--group", rows[is_missing(cells[rows])])
@@ -111,8 +144,8 @@ def split_by_group(table: Table, group: str, rows: np.ndarray, share: float, see
         raise InputError(
             f"{table.source}: column {group!r} has {len(set(groups))} groups; three splits need 3"
         )
-    rest, test = _group_shuffle(groups, share, seed)
-    train, validation = _group_shuffle(groups[rest], share / (1 - share), seed)
+    rest, test = _group_shuffle(groups, SHARE, seed)
+    train, validation = _group_shuffle(groups[rest], SHARE / (1 - SHARE), seed)
     return rows[rest[train]], rows[rest[validation]], rows[test]
 
 
@@ -123,7 +156,7 @@ def _group_shuffle(groups: np.ndarray, share: float, seed: int) -> tuple[np.ndar
     return next(splitter.split(groups, groups=groups))
 
 
-def split_by_time(table: Table, time: str, rows: np.ndarray, share: float) -> Rows:
+def split_by_time(table: Table, time: str, rows: np.ndarray) -> SplitRows:
     """The latest rows for test, those before them for validation."""
     cells = table.column(time)[rows]
     kind = kind_of(cells)
@@ -136,7 +169,7 @@ def split_by_time(table: Table, time: str, rows: np.ndarray, share: float) -> Ro
     values, _ = parse(cells, kind)
     _require_values(table, time, "--time", rows[np.isnan(values)])
     order = rows[np.argsort(values, kind="stable")]
-    n_held_out = round(share * len(order))
+    n_held_out = round(SHARE * len(order))
     return order[: -2 * n_held_out], order[-2 * n_held_out : -n_held_out], order[-n_held_out:]
 
 

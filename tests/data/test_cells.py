@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from piefs.data import codes
-from piefs.data.codes import coded
+from piefs.data import cells
+from piefs.data.cells import coded
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from piefs.data.codes import coded
     ids=str,
 )
 def test_codes_in_blocks_are_those_of_numpy(values, monkeypatch):
-    monkeypatch.setattr(codes, "BLOCK_ROWS", 2)
+    monkeypatch.setattr(cells, "BLOCK_ROWS", 2)
     distinct, found = coded(values)
     expected, inverse = np.unique(values, return_inverse=True)
     np.testing.assert_array_equal(distinct, expected)

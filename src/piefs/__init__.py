@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from piefs import callbacks, data, operators, plot
     from piefs.app.tuning import tune
-    from piefs.core.metric import Metric
+    from piefs.core.metric import MetricField
     from piefs.core.rotations import Rotation
     from piefs.core.weighting import LossWeights
     from piefs.data.readers import open_rows
@@ -31,7 +31,7 @@ __all__ = [
     "EigenProblem",
     "EigenSolver",
     "LossWeights",
-    "Metric",
+    "MetricField",
     "PIEFSClassifier",
     "PIEFSRegressor",
     "PIEFSTransformer",
@@ -53,7 +53,7 @@ _HOMES = {
     "EigenProblem": "operators",
     "EigenSolver": "operators",
     "LossWeights": "core.weighting",
-    "Metric": "core.metric",
+    "MetricField": "core.metric",
     "PIEFSClassifier": "estimators",
     "PIEFSRegressor": "estimators",
     "PIEFSTransformer": "estimators",

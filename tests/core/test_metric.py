@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from piefs.core.choices import METRICS
 from piefs.core.gradients import DenseField, FactoredField, dot
-from piefs.core.metric import METRICS, Diag, Metric, Off, RotatedDiag, init_metric
+from piefs.core.metric import Diag, MetricField, Off, RotatedDiag, init_metric
 from piefs.core.networks import MLP
 from piefs.core.rotations import ROTATIONS, rotate
 
@@ -210,7 +211,7 @@ def test_unknown_metric_is_refused_with_the_choices_named():
 
 
 def test_factory_of_the_users_own_is_called_with_key_and_number_of_features():
-    class Doubling(Metric):
+    class Doubling(MetricField):
         key_data: jax.Array
         n_features: int = eqx.field(static=True)
 
@@ -228,7 +229,7 @@ def test_factory_of_the_users_own_is_called_with_key_and_number_of_features():
 
 
 def test_metric_without_its_methods_cannot_be_made():
-    class Halfway(Metric):
+    class Halfway(MetricField):
         def apply(self, x, v):
             return v
 

@@ -9,17 +9,15 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 from scipy.stats import special_ortho_group
 
+from piefs.core.agop import ClosedForm, best_log_scales
+from piefs.core.choices import SCOPES, check_options
 from piefs.core.gradients import FactoredField, dot
 from piefs.core.metric import (
-    SCOPES,
-    ClosedForm,
     Composed,
     Diag,
     RotatedDiag,
     SharedDiag,
     SharedRotation,
-    best_log_scales,
-    check_options,
     constrained,
     init_metric,
 )

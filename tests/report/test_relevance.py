@@ -6,8 +6,7 @@ import numpy as np
 
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
-from piefs.core.metric import RotatedDiag, SharedDiag
-from piefs.core.metric.scales import Diag
+from piefs.core.metric import Diag, RotatedDiag, SharedDiag
 from piefs.core.model import Model, Scaling
 from piefs.core.rotations import ROTATIONS, rotate
 from piefs.report.relevance import (

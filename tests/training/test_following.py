@@ -6,10 +6,11 @@ import jax
 import numpy as np
 import pytest
 
+from piefs.core.agop import outer_product
 from piefs.core.maps import init_map, stack
 from piefs.training.batches import Samples
 from piefs.training.config import TrainConfig
-from piefs.training.following import N_MARKS, outer_product, passes_mark
+from piefs.training.following import N_MARKS, passes_mark
 from piefs.training.loop import train
 
 CONFIG = TrainConfig(

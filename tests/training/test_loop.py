@@ -10,7 +10,7 @@ from sklearn.datasets import make_moons
 
 from piefs.core.losses import gram, gram_error
 from piefs.core.maps import ScalarMap, init_map, n_maps, stack
-from piefs.core.metric import Metric, Off
+from piefs.core.metric import MetricField, Off
 from piefs.core.objectives import Batch, SequentialObjective, StepRecord, loss_on
 from piefs.core.rotations import rotate
 from piefs.core.weighting import Dampened, Static
@@ -410,7 +410,7 @@ def test_anisotropy_penalty_narrows_the_range_of_log_scales(samples):
 # --- what users bring along --------------------------------------------------------------------
 
 
-class Shared(Metric):
+class Shared(MetricField):
     """A user's own: one matrix for all points."""
 
     matrix: jax.Array

@@ -1,1 +1,1 @@
-"""The maths of the paper: arrays in, arrays out."""
+"""The maths of the paper: arrays in, arrays out; no files, no devices, no loops over rows."""

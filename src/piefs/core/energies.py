@@ -12,10 +12,10 @@ import jax.numpy as jnp
 from jax import Array
 
 from piefs.core.gradients import FactoredField, dot
-from piefs.core.metric import Metric
+from piefs.core.metric import MetricField
 
 
-def energy_sum(metric: Metric, x: Array, f: FactoredField, weight: Array) -> Array:
+def energy_sum(metric: MetricField, x: Array, f: FactoredField, weight: Array) -> Array:
     """Σ w ‖A∇f‖² over rows (eq:dirichlet_energy), in blocks if the metric asks for them.
 
     Differentiable in the metric and in f; the rows x and their weights are data.
@@ -26,7 +26,7 @@ def energy_sum(metric: Metric, x: Array, f: FactoredField, weight: Array) -> Arr
     return _in_blocks(rows, metric, x, f, weight)
 
 
-def _of_rows(metric: Metric, x: Array, f: FactoredField, weight: Array) -> Array:
+def _of_rows(metric: MetricField, x: Array, f: FactoredField, weight: Array) -> Array:
     transformed = metric.apply(x, f)
     return weight @ dot(transformed, transformed)
 
@@ -42,19 +42,19 @@ def block_length(n: int, wanted: int | None) -> int | None:
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _in_blocks(rows: int, metric: Metric, x: Array, f: FactoredField, weight: Array) -> Array:
+def _in_blocks(rows: int, metric: MetricField, x: Array, f: FactoredField, weight: Array) -> Array:
     return _of_rows(metric, x, f, weight)
 
 
 def _forward(
-    rows: int, metric: Metric, x: Array, f: FactoredField, weight: Array
+    rows: int, metric: MetricField, x: Array, f: FactoredField, weight: Array
 ) -> tuple[Array, tuple]:
     """One pass over the blocks gives the energy and all its derivatives."""
 
     def block(total: tuple, inputs: tuple) -> tuple:
         x, u, weight = inputs
 
-        def energy(metric: Metric, u: Array, frame: Array) -> Array:
+        def energy(metric: MetricField, u: Array, frame: Array) -> Array:
             return _of_rows(metric, x, FactoredField(u, frame), weight)
 
         derivative = jax.value_and_grad(energy, argnums=(0, 1, 2))

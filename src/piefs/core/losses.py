@@ -15,7 +15,7 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from piefs.core.gradients import GradientField, dot
-from piefs.core.metric import Metric
+from piefs.core.metric import MetricField
 from piefs.core.model import Readout
 
 
@@ -174,7 +174,7 @@ def dirichlet_form(f: GradientField, g: GradientField, weight: Array | None = No
 
 
 def modified_dirichlet_form(
-    metric: Metric, x: Array, f: GradientField, g: GradientField, weight: Array | None = None
+    metric: MetricField, x: Array, f: GradientField, g: GradientField, weight: Array | None = None
 ) -> Array:
     """⟨f, g⟩_mde = ∫ (A∇f)ᵀ(A∇g) p dx (eq:bilinear_form_1); L_mde is ⟨f, f⟩_mde (eq:loss_mde)."""
     return dirichlet_form(metric.apply(x, f), metric.apply(x, g), weight)

@@ -16,7 +16,7 @@ from piefs.core.ritz import Whitening
 from piefs.core.trees import in_precision
 
 if TYPE_CHECKING:
-    from piefs.core.metric import Metric
+    from piefs.core.metric import MetricField
 
 Array = Any
 """An array of numpy or of JAX."""
@@ -80,7 +80,7 @@ class Model:
     scaling: Scaling | None
     maps: Any
     mixing: Array
-    metric: Metric | Any
+    metric: MetricField | Any
     readout: Readout
     units: Scaling | None = None
 

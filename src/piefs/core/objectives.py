@@ -39,7 +39,7 @@ from piefs.core.losses import (
     weighted_sum,
 )
 from piefs.core.maps import ScalarMap
-from piefs.core.metric import Metric
+from piefs.core.metric import MetricField
 from piefs.core.weighting import Weighting
 
 
@@ -61,7 +61,7 @@ class Trainable(eqx.Module):
     """What descends at once: θ_k (or a stack of all maps), the metric and the readout."""
 
     phi: ScalarMap
-    metric: Metric
+    metric: MetricField
     readout: Readout
 
 

@@ -9,10 +9,12 @@ Dampened forms share one shape, with δ the dampening and g = ‖Ĉ_k − I_k‖
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import jax.numpy as jnp
-from jax import Array
+import numpy as np
+
+Array = Any
+"""An array of numpy or of JAX; functions use the module of their argument."""
 
 
 class LossWeights(NamedTuple):
@@ -26,9 +28,14 @@ class LossWeights(NamedTuple):
 Weighting = Callable[[Array, Array], LossWeights]
 
 
+def _module(a: Any) -> Any:
+    """The array module of a: numpy, or jax.numpy."""
+    return a.__array_namespace__() if hasattr(a, "__array_namespace__") else np
+
+
 def exponential_dampening(r: Array) -> Array:
     """exp(−r), the paper's choice (eq:loss_function_weight)."""
-    return jnp.exp(-r)
+    return _module(r).exp(-r)
 
 
 def rational_dampening(r: Array) -> Array:
@@ -38,7 +45,7 @@ def rational_dampening(r: Array) -> Array:
 
 def polynomial_dampening(r: Array) -> Array:
     """(1 − r)² up to r = 1 and zero beyond: our reading of "polynomial dampening"."""
-    return jnp.maximum(1 - r, 0) ** 2
+    return _module(r).maximum(1 - r, 0) ** 2
 
 
 DAMPENINGS: dict[str, Callable[[Array], Array]] = {
@@ -62,7 +69,9 @@ class Dampened:
         delta = DAMPENINGS[self.dampening]
         r_orth, r_class = gram_error / self.t_orth, class_loss / self.t_class
         weights = LossWeights(
-            jnp.ones_like(r_orth), delta(r_orth), delta(jnp.maximum(r_orth, r_class))
+            _module(r_orth).ones_like(r_orth),
+            delta(r_orth),
+            delta(_module(r_orth).maximum(r_orth, r_class)),
         )
         if not self.normalize:
             return weights

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from piefs.core.metric import CONSTRAINTS, METRICS, SCOPES, check_options
-from piefs.core.networks import ACTIVATIONS
+from piefs.core.choices import ACTIVATIONS, CONSTRAINTS, METRICS, SCOPES, check_options
 from piefs.core.weighting import WEIGHTINGS, Static, make_weighting
 from piefs.errors import InputError
 from piefs.training.config import DIRECTIONS, SCHEDULES, Optimizer, TrainConfig

@@ -20,7 +20,7 @@ import numpy as np
 from jax import Array
 
 from piefs.core.gradients import DenseField, GradientField
-from piefs.core.metric import Metric, Off
+from piefs.core.metric import MetricField, Off
 from piefs.errors import InputError
 from piefs.operators.domains import Domain, Function, Points
 from piefs.operators.shapes import PointCloud
@@ -41,7 +41,7 @@ class EigenProblem:
         `density=lebesgue` is the plain dx.
     metric
         A(x): None for the identity, a number, a matrix, a function (n, d) → (n, d, d), or a
-        `piefs.Metric`. It may be singular, as on a surface.
+        `piefs.MetricField`. It may be singular, as on a surface.
     potential
         V(x) by a function (n, d) → (n,).
     boundary
@@ -68,7 +68,7 @@ class EigenProblem:
     modes: Callable[[np.ndarray, int], np.ndarray] | None = None
     name: str = ""
     description: str = ""
-    operator_metric: Metric = field(init=False, repr=False)
+    operator_metric: MetricField = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
@@ -163,7 +163,7 @@ def _check(name: str, value: Any, shape: tuple[int, ...]) -> None:
 # --- the operator's metric A(x): given, not learned --------------------------------------------
 
 
-class Constant(Metric):
+class Constant(MetricField):
     """One matrix A for all points, of any rank."""
 
     matrix: Array
@@ -178,7 +178,7 @@ class Constant(Metric):
         return jnp.broadcast_to(jnp.log(values), x.shape)
 
 
-class Field(Metric):
+class Field(MetricField):
     """A matrix A(x) for each point, by a function (n, d) → (n, d, d)."""
 
     function: Callable[[Array], Array] = eqx.field(static=True)
@@ -192,11 +192,11 @@ class Field(Metric):
         return jnp.log(jnp.linalg.svd(self.function(x), compute_uv=False))
 
 
-def as_metric(given: Any, dimension: int) -> Metric:
-    """A metric from None (A = I), a number, a matrix, a function of x, or a `Metric`."""
+def as_metric(given: Any, dimension: int) -> MetricField:
+    """A metric from None (A = I), a number, a matrix, a function of x, or a `MetricField`."""
     if given is None:
         return Off()
-    if isinstance(given, Metric):
+    if isinstance(given, MetricField):
         return given
     if callable(given):
         function: Any = given
@@ -212,7 +212,7 @@ def as_metric(given: Any, dimension: int) -> Metric:
     return Constant(jnp.asarray(matrix))
 
 
-def transformed(metric: Metric, x: Array, gradients: Array) -> Array:
+def transformed(metric: MetricField, x: Array, gradients: Array) -> Array:
     """A(x)∇f for many functions at once: (n, m, d) → (n, m, d)."""
     if isinstance(metric, Off):
         return gradients
@@ -221,7 +221,7 @@ def transformed(metric: Metric, x: Array, gradients: Array) -> Array:
     )
 
 
-def tensor(metric: Metric, x: Array) -> Array:
+def tensor(metric: MetricField, x: Array) -> Array:
     """M(x) = A(x)ᵀA(x), shape (n, d, d)."""
     n, d = x.shape
     columns = transformed(metric, x, jnp.broadcast_to(jnp.eye(d, dtype=x.dtype), (n, d, d)))

@@ -17,7 +17,7 @@ import numpy as np
 from jax import Array
 
 from piefs.core.maps import ScalarMap
-from piefs.core.metric import Metric, Off
+from piefs.core.metric import MetricField, Off
 from piefs.core.networks import ACTIVATIONS, MLP
 from piefs.operators.domains import Points
 from piefs.operators.problem import Constant, EigenProblem, tensor, transformed
@@ -125,7 +125,7 @@ def operator(problem: EigenProblem, functions: BatchFunction, x: Array) -> tuple
     return value, image
 
 
-def tensor_divergence(metric: Metric, x: Array) -> Array:
+def tensor_divergence(metric: MetricField, x: Array) -> Array:
     """(div M)_j = Σ_i ∂_i M_ij, shape (n, d); learned metrics allow only reverse mode."""
     if isinstance(metric, Off | Constant):
         return jnp.zeros_like(x)

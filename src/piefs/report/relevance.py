@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from piefs.core.gradients import FactoredField
-from piefs.core.metric import Metric
+from piefs.core.metric import MetricField
 from piefs.core.model import Model
 
 ELEMENTS = 2**24  # of the arrays in memory at a time
@@ -61,7 +61,7 @@ def _gradients(model: Model, x: Array) -> Array:
 
 
 @jax.jit
-def _matrices(metric: Metric, x: Array) -> Array:
+def _matrices(metric: MetricField, x: Array) -> Array:
     n, d = x.shape
     unit = FactoredField(jnp.tile(jnp.eye(d, dtype=x.dtype), (n, 1)), jnp.eye(d, dtype=x.dtype))
     columns = metric.apply(jnp.repeat(x, d, axis=0), unit).dense()

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 
 from piefs.core.gradients import dot
 from piefs.core.maps import ScalarMap, is_single, n_maps
-from piefs.core.metric import Metric
+from piefs.core.metric import MetricField
 from piefs.core.model import Model
 from piefs.data.rows import Rows, ScaledRows, scratch
 from piefs.training.batches import Samples
@@ -90,7 +90,7 @@ _PROGRAMS = {
 
 
 @jax.jit
-def _weighted_energies(maps: ScalarMap, metric: Metric, x: Array, weight: Array) -> Array:
+def _weighted_energies(maps: ScalarMap, metric: MetricField, x: Array, weight: Array) -> Array:
     """Σ w_i ‖A∇φ_k(x_i)‖², shape (K,); a block may hold padding, so it is a sum and not a mean."""
 
     def energy(phi: ScalarMap) -> Array:
@@ -102,7 +102,7 @@ def _weighted_energies(maps: ScalarMap, metric: Metric, x: Array, weight: Array)
 
 
 @jax.jit
-def _weighted_forms(maps: ScalarMap, metric: Metric, x: Array, weight: Array) -> Array:
+def _weighted_forms(maps: ScalarMap, metric: MetricField, x: Array, weight: Array) -> Array:
     """Σ w_i (A∇φ_j)·(A∇φ_k)(x_i), shape (K, K)."""
 
     def transformed(phi: ScalarMap) -> Array:
@@ -152,7 +152,7 @@ def gram_of(maps: ScalarMap, samples: Samples) -> np.ndarray:
     return samples.devices.total(total) / samples.weights.sum(dtype=float)
 
 
-def dirichlet_matrix(maps: ScalarMap, metric: Metric, samples: Samples) -> np.ndarray:
+def dirichlet_matrix(maps: ScalarMap, metric: MetricField, samples: Samples) -> np.ndarray:
     """⟨φ_j, φ_k⟩_mde over the samples, shape (K, K), in double precision."""
     size = max(1, FORM_ELEMENTS // (n_maps(maps) * samples.x.shape[1]))
     total, weight = np.zeros((n_maps(maps), n_maps(maps))), 0.0
@@ -162,7 +162,7 @@ def dirichlet_matrix(maps: ScalarMap, metric: Metric, samples: Samples) -> np.nd
     return samples.devices.total(total) / samples.devices.total(weight)
 
 
-def energies_of(maps: ScalarMap, metric: Metric, samples: Samples) -> np.ndarray:
+def energies_of(maps: ScalarMap, metric: MetricField, samples: Samples) -> np.ndarray:
     """⟨φ_k, φ_k⟩_mde of each map of a stack over the samples, shape (K,), in one pass."""
     total, weight = np.zeros(n_maps(maps)), 0.0
     for x, w in _weighted_blocks(samples):
@@ -171,7 +171,7 @@ def energies_of(maps: ScalarMap, metric: Metric, samples: Samples) -> np.ndarray
     return samples.devices.total(total) / samples.devices.total(weight)
 
 
-def log_scale_range(metric: Metric, samples: Samples) -> tuple[float, float]:
+def log_scale_range(metric: MetricField, samples: Samples) -> tuple[float, float]:
     """The least and greatest log λ_i(x) over the rows: how anisotropic the metric has become."""
     ranges = [(np.inf, -np.inf)]
     for block, n in _blocks(samples.x, most_rows=ENERGY_ROWS, devices=samples.devices):

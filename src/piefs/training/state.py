@@ -14,7 +14,7 @@ from jax import Array
 
 from piefs.core.losses import Readout, init_readout
 from piefs.core.maps import ScalarMap, init_map, is_single, stack, unstack
-from piefs.core.metric import Metric, init_metric
+from piefs.core.metric import MetricField, init_metric
 from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, init_prefix_readouts
 from piefs.errors import DivergedError
 from piefs.training.batches import Samples
@@ -32,7 +32,7 @@ class WarmStart:
     """What to begin from instead of random maps, a fresh metric and a zero readout."""
 
     maps: Sequence[ScalarMap]
-    metric: Metric | None = None
+    metric: MetricField | None = None
     readout: Readout | None = None
 
 
@@ -116,7 +116,7 @@ def initial_state(
     return TrainState(0, 0, params, begun(config.optimizer, params))
 
 
-def fresh_metric(config: TrainConfig, key: Array, n_features: int, dtype: Any) -> Metric:
+def fresh_metric(config: TrainConfig, key: Array, n_features: int, dtype: Any) -> MetricField:
     """The metric that the config describes, as it begins."""
     return init_metric(
         config.metric,

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from piefs.core.gradients import Parts, deal
-from piefs.core.rotations.protocol import split_at
+from piefs.core.rotations import split_at
 
 # --- one plane ---------------------------------------------------------------------------------
 

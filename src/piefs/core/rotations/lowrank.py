@@ -9,12 +9,13 @@ Parameters are scaled by d^−½, so that a network's outputs of size one are ve
 from itertools import pairwise
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
 from piefs.core.gradients import Parts
-from piefs.core.rotations.protocol import split_at
+from piefs.core.rotations import split_at
 
 
 def anchors(d: int, n: int) -> np.ndarray:
@@ -199,3 +200,37 @@ def _phi_1(x: Array) -> Array:
         result = result @ (identity + 0.5 * x @ result)
         x = 2 * x
     return result
+
+
+class Dense(eqx.Module):
+    """U = exp(S) with a full skew-symmetric S: every rotation there is, for small dimensions.
+
+    It takes d(d − 1)/2 parameters and a d × d matrix for each point.
+    """
+
+    @property
+    def stride(self) -> int:
+        """All components together."""
+        return 1
+
+    def n_parameters(self, d: int) -> int:
+        """The entries of S above its diagonal."""
+        return d * (d - 1) // 2
+
+    def split(self, parameters: Array, d: int) -> Parts:
+        """All entries together, row by row."""
+        return (parameters,)
+
+    def squash(self, outputs: Parts) -> Parts:
+        """π tanh(·): an entry is a turn of at most π in its plane."""
+        return tuple(jnp.pi * jnp.tanh(part) for part in outputs)
+
+    def apply(self, parameters: Parts, v: Parts) -> Parts:
+        """exp(S) v."""
+        (entries,), (vectors,) = parameters, v
+        d = vectors.shape[1]
+        rows, columns = np.triu_indices(d, 1)
+        upper = jnp.zeros((len(entries), d, d), entries.dtype).at[:, rows, columns].set(entries)
+        matrices = jax.scipy.linalg.expm(upper - upper.transpose(0, 2, 1))
+        matrices = jnp.broadcast_to(matrices, (len(vectors), d, d))
+        return (jnp.einsum("nij,nj->ni", matrices, vectors),)

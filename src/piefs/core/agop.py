@@ -3,7 +3,7 @@
 Summed over maps, the energy under one matrix M = AᵀA is tr(MG), where G = E Σ_k ∇φ_k∇φ_kᵀ is the
 average gradient outer product (AGOP, the feature matrix of recursive feature machines). Its least
 value under det M = 1 is at M ∝ G⁻¹, under tr M⁻¹ = d at M ∝ G^(−½) (docs/metrics.md). So nothing is
-learned by descent: the metric is set anew from the maps of the moment, and the maps descend on.
+learned by descent: the metric is set again from the maps of the moment, and the maps descend on.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import numpy as np
 from jax import Array
 
 from piefs.core.gradients import GradientField
-from piefs.core.metric.base import Metric
+from piefs.core.maps import ScalarMap
+from piefs.core.metric import MetricField
 
 BOUND = 3.0
 """log(λ_max/λ_min) where the user sets none: e³ ≈ 20."""
@@ -26,7 +27,7 @@ MOST_DIRECTIONS = 64
 """Leading directions that are told apart; the others share their mean. A step is O(d) in each."""
 
 
-class ClosedForm(Metric):
+class ClosedForm(MetricField):
     """A = a(I + V diag(γ) Vᵀ), symmetric, with orthonormal columns V: (d, r), γ: (r,), a: ().
 
     It begins as the identity and is replaced by `refreshed`; descent leaves it as it is.
@@ -105,3 +106,22 @@ def init_closed_form(
         constraint,
         BOUND if bound is None else float(bound),
     )
+
+
+def outer_product(maps: ScalarMap, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """G of a stack of maps over weighted rows, shape (d, d), in double precision.
+
+    With ∇φ_k = u W₁ᵀ each term is W₁ E[uᵀu] W₁ᵀ: no (n, d) array is formed.
+    """
+    return np.asarray(_outer_product(maps, x, weights / weights.sum()), np.float64)
+
+
+@jax.jit
+def _outer_product(maps: ScalarMap, x: Array, weights: Array) -> Array:
+    def add(total: Array, phi: ScalarMap) -> tuple[Array, None]:
+        _, gradient = phi.value_and_gradient(x)
+        second_moments = (gradient.u * weights[:, None]).T @ gradient.u
+        return total + gradient.frame @ second_moments @ gradient.frame.T, None
+
+    zero = jnp.zeros((x.shape[1], x.shape[1]), x.dtype)
+    return jax.lax.scan(add, zero, maps)[0]

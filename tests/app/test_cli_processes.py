@@ -82,7 +82,7 @@ def test_folder_in_use_ends_all_processes(cut_off):
     codes, said = ends(begin(out, 2), 60)
     assert codes == [2, 2]
     assert "unfinished run" in said[0][1] or "finished run" in said[0][1]
-    assert "the first process could not begin" in said[1][1]
+    assert "the first process failed to start" in said[1][1]
 
 
 @pytest.mark.parametrize(

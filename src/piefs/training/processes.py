@@ -1,8 +1,8 @@
-"""Taking part in a run of several processes, on one machine or on many, with `jax.distributed`.
+"""Runs of several processes, on one machine or on many, with `jax.distributed`.
 
-All processes are started with the same command; the first one (number 0) is where they find each
-other, and the only one that writes files and prints. When one of them ends before its time, the
-others are told by what carries their messages, at once or after `HEARTBEAT_SECONDS`.
+All processes are started with the same command. They connect to the first one (number 0), which
+alone writes files and prints. If one of them ends early, the others notice at once or after
+`HEARTBEAT_SECONDS`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from piefs.training.sharding import Devices, devices_of
 DETECTED = "auto"
 HEARTBEAT_SECONDS = 15
 START_SECONDS = 120
-FAREWELL_SECONDS = 2
+LINGER_SECONDS = 2
 
 
 def join(coordinator: str, n_processes: int | None, process: int | None) -> None:
-    """Meet the other processes at the address of the first one, or where the cluster says.
+    """Connect to the other processes, by the address of the first one or by the cluster's.
 
     With the coordinator "auto", JAX asks the cluster's scheduler (Slurm, Kubernetes, Open MPI and
     others that it knows) for address and numbers.
@@ -39,14 +39,14 @@ def join(coordinator: str, n_processes: int | None, process: int | None) -> None
             initialization_timeout=START_SECONDS,
         )
     except (RuntimeError, ValueError) as error:
-        raise InputError(_why_alone(coordinator, error)) from error
-    with _silent_stdout():  # what carries messages between CPUs greets everybody when it begins
+        raise InputError(_reason(coordinator, error)) from error
+    with _silent_stdout():  # the library between CPUs prints a line for each connection
         devices_of("all").any(False)
 
 
 @contextmanager
 def _silent_stdout() -> Iterator[None]:
-    """Nothing reaches standard output, not even from compiled libraries: it may be JSON."""
+    """Keep standard output clean, even of compiled libraries: it may be JSON."""
     sys.stdout.flush()
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -64,7 +64,7 @@ def _checked(coordinator: str, n_processes: int | None, process: int | None) -> 
     host, _, port = coordinator.rpartition(":")
     if not host or not port.isdigit():
         raise InputError(
-            f"--coordinator {coordinator!r} is no address: give HOST:PORT of the first process, or "
+            f"--coordinator {coordinator!r} is not an address: give HOST:PORT of the first process, or "
             f"{DETECTED!r} on a cluster whose scheduler JAX knows"
         )
     if n_processes is None or process is None:
@@ -81,7 +81,7 @@ def _checked(coordinator: str, n_processes: int | None, process: int | None) -> 
     }
 
 
-def _why_alone(coordinator: str, error: Exception) -> str:
+def _reason(coordinator: str, error: Exception) -> str:
     said = " ".join(str(error).split())[:300]
     if coordinator == DETECTED:
         return (
@@ -89,13 +89,13 @@ def _why_alone(coordinator: str, error: Exception) -> str:
             "--num-processes and --process-id"
         )
     return (
-        f"the processes did not meet at {coordinator} within {START_SECONDS} s ({said}); see that "
-        "all of them were started, with numbers of their own, and that the address can be reached"
+        f"the processes did not connect at {coordinator} within {START_SECONDS} s ({said}); check "
+        "that all were started, each with its own number, and that the address can be reached"
     )
 
 
 def leave() -> None:
-    """Part from the other processes, all at the same time; each may go on computing alone."""
+    """Disconnect from the other processes, all at the same time; each may go on alone."""
     import jax
 
     if jax.distributed.is_initialized():
@@ -111,7 +111,7 @@ def is_first() -> bool:
 
 @contextmanager
 def entered_by_first(context: AbstractContextManager, devices: Devices) -> Iterator[None]:
-    """Enter a context in the first process only; where that fails, all processes are told."""
+    """Enter a context in the first process only; if that fails, all processes raise."""
     if devices.n_processes == 1:
         with context:
             yield
@@ -124,19 +124,19 @@ def entered_by_first(context: AbstractContextManager, devices: Devices) -> Itera
             except Exception as error:
                 failure = error
         if devices.any(failure is not None):
-            raise failure or InputError("the first process could not begin: see what it says")
+            raise failure or InputError("the first process failed to start: see its message")
         yield
 
 
 def end(code: int) -> None:
-    """End at once if this process has company: after an error, a farewell would wait for others.
+    """Exit at once if there are other processes: after an error, disconnecting would wait for them.
 
-    Only the first one lingers a moment: without it JAX aborts the others before they can say why.
+    Only the first one waits a moment: without it JAX aborts the others before they print why.
     """
     jax: Any = sys.modules.get("jax")
     if jax is not None and jax.distributed.is_initialized():
         sys.stdout.flush()
         sys.stderr.flush()
         if is_first():
-            time.sleep(FAREWELL_SECONDS)
+            time.sleep(LINGER_SECONDS)
         os._exit(code)

@@ -88,7 +88,7 @@ def test_folder_in_use_ends_all_processes(cut_off):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--coordinator", "nowhere"], "no address"),
+        (["--coordinator", "nowhere"], "not an address"),
         (["--coordinator", "127.0.0.1:1"], "needs --num-processes"),
         (["--num-processes", "2"], "go with --coordinator"),
         (["--devices", "few"], "--devices must be"),

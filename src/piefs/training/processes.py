@@ -129,7 +129,7 @@ def entered_by_first(context: AbstractContextManager, devices: Devices) -> Itera
 
 
 def end(code: int) -> None:
-    """Exit at once if there are other processes: after an error, disconnecting would wait for them.
+    """Exit at once if there are other processes: disconnecting after an error would wait for them.
 
     Only the first one waits a moment: without it JAX aborts the others before they print why.
     """

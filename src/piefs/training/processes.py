@@ -64,8 +64,8 @@ def _checked(coordinator: str, n_processes: int | None, process: int | None) -> 
     host, _, port = coordinator.rpartition(":")
     if not host or not port.isdigit():
         raise InputError(
-            f"--coordinator {coordinator!r} is not an address: give HOST:PORT of the first process, "
-            f"or {DETECTED!r} on a cluster whose scheduler JAX knows"
+            f"--coordinator {coordinator!r} is not an address: give HOST:PORT of the first "
+            f"process, or {DETECTED!r} on a cluster whose scheduler JAX knows"
         )
     if n_processes is None or process is None:
         raise InputError("--coordinator HOST:PORT needs --num-processes and --process-id")

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from lab.costs import step_flops
-from piefs.training.presets import PAPER
+from piefs.training.config import PAPER
 from reproduction.cells import LOW_DIMENSIONAL, Cell
 
 N_FEATURES = {"two-moons": 2, "circles": 2, "htru2": 8, "mnist": 784}
@@ -46,7 +46,7 @@ def expected_seconds(cell: Cell, *, quick: bool = False) -> float:
 
 
 def _flops(cell: Cell, quick: bool) -> float:
-    settings = {**PAPER, **cell.keywords(quick=quick)}
+    settings = vars(PAPER) | cell.keywords(quick=quick)
     n_features = N_FEATURES.get(cell.dataset, EMBEDDED)
     metric = cell.method.removeprefix("piefs-")
     of_a_step = step_flops(n_features, settings["batch_size"], metric, merged=True)

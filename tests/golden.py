@@ -13,19 +13,18 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 
+import toys
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.training.batches import Samples
 from piefs.training.columns import coordinates_of
-from piefs.training.config import TrainConfig
+from piefs.training.config import PRESETS
 from piefs.training.loop import train
-from piefs.training.presets import PRESETS
 
 GOLDEN = Path(__file__).with_name("golden.json")
 OTHER_PROCESSORS = (
@@ -44,7 +43,7 @@ TINY: dict[str, Any] = {
     "random_state": 0,
     "dtype": "float64",
 }
-CONFIG = TrainConfig(
+CONFIG = toys.settings(
     n_components=2,
     steps_per_component=10,
     batch_size=20,
@@ -100,7 +99,7 @@ def _of_metric(metric: str) -> dict[str, list[float]]:
     x, value = rows()
     with jax.enable_x64(True):
         samples = Samples(x, (value > 0).astype(np.int32))
-        final = train(samples, replace(CONFIG, metric=metric), n_outputs=2)
+        final = train(samples, toys.changed(CONFIG, metric=metric), n_outputs=2)
         phi = coordinates_of(final.maps, x[:3])
     return {
         "losses": _losses(final.history[-1]),

@@ -1,12 +1,15 @@
 """Code blocks of Markdown pages, and how they are run."""
 
 import re
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from piefs.estimators import configurable
+from piefs.estimators import base
+from piefs.estimators.decisions import Facts
 from piefs.training import pretrain
+from piefs.training.config import Settings
 
 ROOT = Path(__file__).parent.parent
 
@@ -32,15 +35,15 @@ def train_briefly(monkeypatch: Any, n_steps: int = 30) -> None:
     Nor are trials made of how many steps to take, or of how much decay, unless they are asked for,
     and maps are distilled in a few steps, too.
     """
-    resolve, distil = configurable.resolve_settings, pretrain.graph_laplacian_maps
+    decide, distil = base.decided, pretrain.graph_laplacian_maps
 
-    def few_steps(*args: Any, **keywords: Any) -> dict[str, Any]:
-        settings = resolve(*args, **keywords)
-        if settings["early_stopping"] == "auto":
-            settings["early_stopping"] = False
-        return settings | {"steps_per_component": min(settings["steps_per_component"], n_steps)}
+    def few_steps(asked: Settings, facts: Facts) -> Settings:
+        if asked.early_stopping == "auto" and asked.solver != "sequential":
+            asked = replace(asked, early_stopping=False)
+        settings = decide(asked, facts)
+        return replace(settings, steps_per_component=min(settings.steps_per_component, n_steps))
 
-    monkeypatch.setattr(configurable, "resolve_settings", few_steps)
+    monkeypatch.setattr(base, "decided", few_steps)
     monkeypatch.setattr(pretrain, "graph_laplacian_maps", partial(distil, n_steps=n_steps))
 
 

@@ -6,7 +6,6 @@ Writes what was learned, in several ways, to OUT; the first process alone does.
 import os
 import sys
 import warnings
-from dataclasses import replace
 
 
 def learned(devices, n_steps):
@@ -14,9 +13,9 @@ def learned(devices, n_steps):
     import jax
     import numpy as np
 
+    import toys
     from piefs import PIEFSClassifier
     from piefs.training.batches import Samples
-    from piefs.training.config import Optimizer, TrainConfig
     from piefs.training.loop import train
 
     rng = np.random.default_rng(0)
@@ -25,10 +24,10 @@ def learned(devices, n_steps):
     weight = rng.uniform(0.5, 2, len(x))
     small = {"n_components": 2, "hidden": (6, 5), "metric_hidden": (4,), "seed": 1}
     # 101 rows do not divide evenly among devices.
-    in_turn = TrainConfig(**small, metric="diag", batch_size=101, gram="population")
-    configs = {f"{n}_steps": replace(in_turn, steps_per_component=n) for n in n_steps}
-    configs["first_step"] = TrainConfig(
-        **small, schedule="nested", steps_per_component=1, optimizer=Optimizer("sgd")
+    in_turn = toys.settings(**small, metric="diag", batch_size=101, gram="population")
+    configs = {f"{n}_steps": toys.changed(in_turn, steps_per_component=n) for n in n_steps}
+    configs["first_step"] = toys.settings(
+        **small, schedule="nested", steps_per_component=1, optimizer="sgd"
     )
     found = {}
     for name, config in configs.items():

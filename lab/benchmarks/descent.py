@@ -35,7 +35,7 @@ class Descent:
             init_metric(self.metric, key, self.d, dtype=np.float32, **self.metric_options),
             init_readout(N_CLASSES, N_COMPONENTS, dtype=np.float32),
         )
-        self.opt_state = begun(Optimizer(), self.params)
+        self.opt_state = begun(Optimizer("adam", 0.0), self.params)
         n, ones = (self.n_steps, self.batch), np.ones((self.n_steps, self.batch), np.float32)
         frozen = rng.standard_normal((*n, N_COMPONENTS), dtype=np.float32)
         frozen[..., self.n_frozen :] = 0
@@ -57,6 +57,6 @@ class Descent:
             self.chunk,
             TurnLoss(self.objective, self.n_frozen),
             Steps(0, self.n_steps, 3750, 1e-3),
-            optimizer=Optimizer(),
+            optimizer=Optimizer("adam", 0.0),
         )
         jax.block_until_ready(sums)

@@ -5,6 +5,7 @@ import os
 import statistics
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -49,7 +50,7 @@ def step_seconds(devices: Any, d: int, batch: int) -> float:
     import numpy as np
 
     from piefs.training.batches import Samples
-    from piefs.training.config import TrainConfig
+    from piefs.training.config import Optimizer, Settings
     from piefs.training.loop import train
 
     rng = np.random.default_rng(0)
@@ -61,12 +62,15 @@ def step_seconds(devices: Any, d: int, batch: int) -> float:
         if state.step:
             seen.append((state.step, time.perf_counter()))
 
-    config = TrainConfig(
+    config = Settings(
         n_components=K,
-        schedule="nested",
         steps_per_component=N_STEPS,
         batch_size=batch,
-        log_every=20,
+        learning_rate=1e-3,
+        weight_decay=0.0,
+        activation="relu",
+        optimizer=Optimizer("adam", 0.0, 10, 20, "auto", "float32"),
+        early_stopping=False,
     )
     train(Samples(x, y, devices=devices), config, n_outputs=N_CLASSES, callbacks=[watch])
     (first, start), (last, end) = seen[0], seen[-1]
@@ -78,20 +82,25 @@ def learned(devices: Any) -> dict[str, list[float]]:
     import jax
     import numpy as np
 
+    from piefs.core.weighting import Static
     from piefs.training.batches import Samples
-    from piefs.training.config import Optimizer, TrainConfig
+    from piefs.training.config import PAPER, Metric, Settings
     from piefs.training.loop import train
 
     rng = np.random.default_rng(0)
     x = rng.normal(size=(603, 4))
     y = (x[:, 0] * x[:, 1] > 0).astype(np.int32)
     # 101 rows do not divide evenly among processes.
-    small: dict[str, Any] = {"n_components": 2, "metric": "diag", "batch_size": 101}
-    configs = {
-        FIRST_STEP: TrainConfig(
-            **small, schedule="nested", steps_per_component=1, optimizer=Optimizer("sgd")
+    small = replace(PAPER, n_components=2, metric=Metric("diag"), batch_size=101)
+    configs: dict[str, Settings] = {
+        FIRST_STEP: replace(
+            small,
+            solver="nested",
+            steps_per_component=1,
+            weighting=Static(orth=0.1, prefix=1.0),
+            optimizer=replace(small.optimizer, name="sgd"),
         ),
-        MANY_STEPS: TrainConfig(**small, gram="population", steps_per_component=250),
+        MANY_STEPS: replace(small, gram="population", steps_per_component=250),
     }
     found = {}
     for name, config in configs.items():

@@ -62,7 +62,7 @@ accuracy = float(np.mean(labels == y[: len(labels)]))
 watch.stage = "end"
 print(json.dumps(dict(
     peak_mb=watch.by_stage, seconds=seconds, accuracy=round(accuracy, 4), steps=model.n_iter_,
-    batch=model.config_.batch_size, coordinates_mb=round(phi.nbytes / 2**20),
+    batch=model.settings_.batch_size, coordinates_mb=round(phi.nbytes / 2**20),
 )))
 """
 )
@@ -92,7 +92,7 @@ class Clock:
 
 def trained(samples, config, window, seed):
     clock = Clock()
-    config = replace(config, shuffle_window=window, seed=seed)
+    config = replace(config, optimizer=replace(config.optimizer, shuffle_window=window), seed=seed)
     train(samples, config, n_outputs=2, callbacks=[clock])
     return clock.rate(config.batch_size)
 
@@ -105,7 +105,10 @@ found = {}
 for maps in (4,):
     model = piefs.PIEFSClassifier(n_components=maps, steps_per_component=200, random_state=0)
     model.fit(inside.x[:20_000], y[:20_000])
-    config = replace(model.config_, steps_per_component=1200, log_every=200, patience=None)
+    optimizer = replace(model.settings_.optimizer, log_every=200)
+    config = replace(
+        model.settings_, steps_per_component=1200, optimizer=optimizer, early_stopping=False
+    )
     names = ("train memory", "train file", "transform memory", "transform file")
     rates = {name: [] for name in names}
     for round in range(rounds + 1):
@@ -128,16 +131,16 @@ GROW = """
 import json, sys, time
 import numpy as np
 from piefs.training.batches import Samples
-from piefs.training.config import TrainConfig
+from piefs.training.config import Settings
 from piefs.training.loop import train
 rng = np.random.default_rng(0)
 n, steps = int(sys.argv[1]), int(sys.argv[2])
 x = rng.standard_normal((n, 8), dtype=np.float32)
 samples = Samples(x, (x[:, 0] > 0).astype(np.int32))
 def seconds(steps):
-    config = TrainConfig(
-        n_components=2, steps_per_component=steps, batch_size=1024, schedule="nested",
-        hidden=(32, 32),
+    config = Settings(
+        n_components=2, steps_per_component=steps, batch_size=1024, hidden=(32, 32),
+        activation="relu", learning_rate=1e-3, weight_decay=0.0, early_stopping=False,
     )
     start = time.perf_counter()
     train(samples, config, n_outputs=2)

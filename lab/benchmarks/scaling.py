@@ -18,14 +18,15 @@ PROGRAM = """
 import json, resource, time
 import numpy as np
 from piefs.training.batches import Samples
-from piefs.training.config import TrainConfig
+from dataclasses import replace
+from piefs.training.config import PAPER
 from piefs.training.loop import train
 n, d, K, batch, width = {n}, {d}, {K}, {batch}, {width}
 rng = np.random.default_rng(0)
 x, y = rng.standard_normal((n, d), dtype=np.float32), rng.integers(0, 3, n).astype(np.int32)
 samples = Samples(x, y)
-config = TrainConfig(
-    n_components=K, steps_per_component={steps}, batch_size=batch, hidden=(width,) * 3
+config = replace(
+    PAPER, n_components=K, steps_per_component={steps}, batch_size=batch, hidden=(width,) * 3
 )
 train(samples, config, n_outputs=3)
 start = time.perf_counter()

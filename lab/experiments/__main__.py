@@ -166,7 +166,7 @@ def execute(run: Run) -> dict:
         "seconds": seconds,
         **scores(model, task),
         **getattr(model, "extra_", {}),
-        "settings": getattr(model, "settings_", None),
+        "settings": model.settings_.document() if hasattr(model, "settings_") else None,
         "versions": library_versions(),
     }
     if run.with_history:

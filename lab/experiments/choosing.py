@@ -44,7 +44,7 @@ def measured(task: Task, n_components: int | str, seed: int) -> dict[str, Any]:
         "seconds": time.monotonic() - begun,
         "n_train": len(task.x),
         "n_validation": len(task.x_validation),
-        "settings": model.settings_,
+        "settings": model.settings_.document(),
     }
 
 

@@ -105,7 +105,7 @@ def _measured(make: Callable, x, held_x, y, held_y) -> dict[str, Any]:
         "seconds": seconds,
         "n_maps": getattr(model, "n_components_", None),
         "warned": [finding.kind for finding in getattr(model, "warnings_", ())],
-        "settings": getattr(model, "settings_", None),
+        "settings": model.settings_.document() if hasattr(model, "settings_") else None,
     }
 
 

@@ -42,7 +42,7 @@ def measured(task: Task, n_rows: int, method: str, seed: int) -> dict[str, Any]:
         "seconds": time.monotonic() - begun,
         "n_train": n_rows,
         "n_scored": len(left),
-        "settings": getattr(model, "settings_", {}),
+        "settings": model.settings_.document() if hasattr(model, "settings_") else {},
     }
 
 

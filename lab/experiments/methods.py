@@ -38,8 +38,9 @@ def polished(task: Task, seed: int) -> Any:
         preset="paper", warm_start=True, standardize=task.standardize, random_state=seed
     ).fit(task.x, task.y)
     settings = PIEFSClassifier().check_settings(len(task.x))
-    names = ("schedule", "steps_per_component", "batch_size", "learning_rate", "weight_decay")
-    chosen = {name: settings[name] for name in (*names, "warmup", "whiten")}
+    names = ("steps_per_component", "batch_size", "learning_rate", "weight_decay", "whiten")
+    chosen = {name: getattr(settings, name) for name in names}
+    chosen |= {"schedule": settings.solver, "warmup": settings.optimizer.warmup}
     return model.set_params(**chosen).fit(task.x, task.y)
 
 

@@ -76,7 +76,7 @@ COLUMNS: dict[str, tuple[str, str]] = {
 def evidence_of(model: Any, samples: Samples) -> Evidence:
     """What a fitted estimator is judged by, from what it keeps."""
     return Evidence(
-        model.config_,
+        model.settings_,
         model.history_,
         model.gram_error_,
         coordinates_of(model.model_.maps, samples.x),
@@ -124,7 +124,7 @@ def measured(task: Task, keywords: dict[str, Any], *, shuffled: bool) -> dict[st
         "warned": [finding.kind for finding in model.warnings_],
         "seconds": time.monotonic() - begun,
         "n_train": len(x),
-        "settings": model.settings_,
+        "settings": model.settings_.document(),
     }
 
 
@@ -150,7 +150,7 @@ def _row(name: str, run: str, task: Task, keywords: dict[str, Any]) -> list[str]
     if "diverged" in record:
         return [name, run, *("–" for _ in COLUMNS), "ended by an error"]
     values = [f"{record[column]:.2g}" for column in COLUMNS]
-    if record["settings"]["schedule"] == "sequential":
+    if record["settings"]["solver"] == "sequential":
         values[list(COLUMNS).index("fall")] = "–"  # each new map lowers the loss: not judged
     return [name, run, *values, ", ".join(record["warned"]) or "–"]
 

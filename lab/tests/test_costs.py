@@ -12,7 +12,7 @@ from lab.plan import main
 from piefs.core.objectives import JointObjective
 from piefs.errors import InputError
 from piefs.training.batches import Samples, gather
-from piefs.training.config import TrainConfig
+from piefs.training.config import Metric, Settings
 from piefs.training.sharding import ROWS, Devices
 from piefs.training.state import initial_state
 from piefs.training.step import Steps, TurnLoss, descend
@@ -24,8 +24,8 @@ N_FEATURES, N_CLASSES = 7, 3
 @pytest.fixture(scope="module", params=["off", "diag", "trotter"])
 def spread(request):
     """A state, and a chunk for a mesh of one device, where all messages are sent, if to nobody."""
-    config = TrainConfig(
-        schedule="nested", n_components=4, metric=request.param, steps_per_component=1
+    config = Settings(
+        n_components=4, metric=Metric(request.param), steps_per_component=1, activation="relu"
     )
     devices = Devices(Mesh(np.array(jax.devices()[:1]), (ROWS,)))
     samples = Samples(np.zeros((8, N_FEATURES), np.float32), np.zeros(8, np.int32), devices=devices)
@@ -55,7 +55,7 @@ def test_messages_of_a_step_are_those_of_the_plan(spread):
             chunk,
             TurnLoss(JointObjective(0.1, 1e-3, 1.0)),
             Steps(0, 1, 1, 1e-3),
-            optimizer=config.optimizer,
+            optimizer=config.optimizer.rule,
             mesh=devices.mesh,
         )
 
@@ -67,7 +67,7 @@ def test_messages_of_a_step_are_those_of_the_plan(spread):
 
 def test_parameters_are_counted_as_they_are(spread):
     config, state, _, _ = spread
-    counted = n_parameters(N_FEATURES, config.metric, n_maps=4, n_outputs=N_CLASSES)
+    counted = n_parameters(N_FEATURES, config.metric.name, n_maps=4, n_outputs=N_CLASSES)
     assert counted == sum(a.size for a in jax.tree.leaves(state.params))
 
 

@@ -22,7 +22,7 @@ from lab.experiments.signs import ALL_STEPS, COLUMNS, statistics
 from lab.experiments.signs import measured as measured_signs
 from lab.experiments.tables import gaps, paired
 from piefs.training import diagnosis
-from piefs.training.config import TrainConfig
+from piefs.training.config import Settings
 from piefs.training.diagnosis import Evidence, findings
 from reproduction.study import Study
 
@@ -141,7 +141,7 @@ def test_the_statistics_of_signs_are_what_findings_are_made_of():
     raw = np.random.default_rng(0).normal(size=(50, 4))
     raw[:, 1] = 3.0
     evidence = Evidence(
-        TrainConfig(schedule="nested"), rows, 4.0, raw, ((-9.0, 2.0),), 0.7, was_cut_short=True
+        Settings(steps_per_component=3750), rows, 4.0, raw, ((-9.0, 2.0),), 0.7, was_cut_short=True
     )
     found = statistics(evidence)
     assert {finding.kind for finding in findings(evidence)} == {

@@ -31,7 +31,7 @@ from reproduction.baselines.kernels import Kernel
 
 AVERAGING = 0.01
 
-_adam = Optimizer()
+_adam = Optimizer("adam", 0.0)
 
 
 class Eigenfunctions(eqx.Module):

@@ -84,7 +84,7 @@ def test_json_output_is_the_metrics_file_and_nothing_else(tmp_path):
         *("fit", "circles", *SMALL, "--metric", "diag", "--no-report", "--out", tmp_path, "--json")
     )
     assert json.loads(done.stdout) == json.loads((tmp_path / "metrics.json").read_text())
-    assert json.loads(done.stdout)["config"]["metric"] == "diag"
+    assert json.loads(done.stdout)["config"]["metric"]["name"] == "diag"
 
 
 def test_settings_come_from_a_file_and_options_win(tmp_path):

@@ -103,7 +103,7 @@ def test_unsupervised_run_scores_a_default_logistic_probe(tmp_path):
     probe = LogisticRegression().fit(model.transform(data.train.x), data.train.y)
     expected = probe.score(model.transform(data.test.x), data.test.y)
     assert metrics["accuracy"]["test"] == pytest.approx(expected)
-    assert metrics["config"]["metric_hidden"] == [64, 64, 64]
+    assert metrics["config"]["metric"]["hidden"] == [64, 64, 64]
 
 
 def test_multiclass_scores_agree_with_scikit_learn():

@@ -48,7 +48,7 @@ def test_a_new_shape_compiles_nothing_before_it_is_trained(caplog):
     key = jax.random.key(0)
     with jax.log_compiles():
         maps = stack([init_map(key, 17, (13, 11)) for key in split_key(key, 3)])
-        begun(Optimizer(), unstack(maps)[1])
+        begun(Optimizer("adam", 0.0), unstack(maps)[1])
     assert "Compiling" not in caplog.text
 
 

@@ -64,8 +64,8 @@ def test_regressors_and_transformers_read_files_too(table, tmp_path):
 def test_rows_of_a_file_are_shuffled_within_a_window_by_default(table, tmp_path):
     x, y = table
     model = PIEFSClassifier(early_stopping=False, **SETTINGS)
-    assert model.fit(lazily(x, "mapped", tmp_path), y).config_.shuffle_window == 2**17
-    assert model.fit(x, y).config_.shuffle_window is None
+    assert model.fit(lazily(x, "mapped", tmp_path), y).settings_.optimizer.shuffle_window == 2**17
+    assert model.fit(x, y).settings_.optimizer.shuffle_window is None
 
 
 def test_gaps_in_a_file_are_named(table):

@@ -9,7 +9,8 @@ from sklearn.datasets import make_blobs, make_moons
 from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.errors import InputError
-from piefs.estimators.choosing import Stalling, fewest_maps, most_maps
+from piefs.estimators.choosing import Stalling, fewest_maps
+from piefs.estimators.decisions import most_maps
 from piefs.training.callbacks import Checkpoint
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -56,7 +57,7 @@ def test_maps_in_turn_are_added_until_the_loss_stalls():
 
     class Listener:
         def begin(self, stage):
-            heard.append((stage.name, stage.config.n_components, stage.n_left))
+            heard.append((stage.name, stage.settings.n_components, stage.n_left))
 
         def __call__(self, state):
             pass

@@ -153,17 +153,17 @@ def test_by_default_maps_stop_early_where_validation_rows_are_given_or_can_be_sp
     X, y = moons
     few = SMALL | {"schedule": "sequential", "steps_per_component": 20, "early_stopping": "auto"}
     small = PIEFSClassifier(**few).fit(X, y)
-    assert small.settings_["early_stopping"] is False
+    assert small.settings_.early_stopping is False
     assert len(small.coordinates_) == len(X)
     given = PIEFSClassifier(**few).fit(X[:200], y[:200], validation_data=(X[200:], y[200:]))
-    assert given.settings_["early_stopping"] is True
+    assert given.settings_.early_stopping is True
     assert len(given.coordinates_) == 200
-    monkeypatch.setattr("piefs.estimators.deciding.ROWS_TO_SPARE", len(X))
+    monkeypatch.setattr("piefs.estimators.decisions.ROWS_TO_SPARE", len(X))
     large = PIEFSClassifier(**few).fit(X, y)
-    assert large.settings_["early_stopping"] is True
+    assert large.settings_.early_stopping is True
     assert len(large.coordinates_) == 255
     paper = PIEFSClassifier(preset="paper", **few | {"early_stopping": None}).fit(X, y)
-    assert paper.settings_["early_stopping"] is False
+    assert paper.settings_.early_stopping is False
 
 
 def test_validation_data_is_scored_while_training(moons):
@@ -278,13 +278,13 @@ def test_small_data_clips_the_batch_and_says_so(moons):
     X, y = moons
     with pytest.warns(UserWarning, match="clipped to the 40 rows"):
         model = PIEFSClassifier(**SMALL).fit(X[:40], y[:40])
-    assert model.config_.batch_size == 40
+    assert model.settings_.batch_size == 40
 
 
 def test_a_presets_k_is_clipped_but_an_explicit_one_is_refused(moons):
     X, y = moons
     model = PIEFSClassifier(steps_per_component=5, hidden=(4,), random_state=0)
-    assert model.fit(X[:6], y[:6]).config_.n_components == 6
+    assert model.fit(X[:6], y[:6]).settings_.n_components == 6
     with pytest.raises(InputError, match="more than the 6 rows"):
         PIEFSClassifier(n_components=7).fit(X[:6], y[:6])
 

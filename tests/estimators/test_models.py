@@ -164,9 +164,9 @@ def test_settings_that_imply_other_shapes_are_refused(copied):
     settings = json.loads((copied / "model.json").read_text())["settings"]
     for change in (
         {"hidden": [8, 9]},
-        {"metric": "off"},
+        {"metric": {"name": "off"}},
         {"n_components": 4},
-        {"dtype": "float64"},
+        {"optimizer": settings["optimizer"] | {"dtype": "float64"}},
     ):
         edit(copied, settings=settings | change)
         with pytest.raises(ModelFileError, match="do not fit"):
@@ -211,7 +211,7 @@ def test_a_metric_without_a_name_cannot_be_saved(rows, tmp_path):
 def test_document_says_what_wrote_it(saved):
     arrays, document = read_model(saved[1])
     assert document["versions"]["jax"] == jax.__version__
-    assert document["settings"]["metric"] == "trotter"
+    assert document["settings"]["metric"]["name"] == "trotter"
     assert (
         safetensors.numpy.load((saved[1] / "weights.safetensors").read_bytes()).keys()
         == arrays.keys()

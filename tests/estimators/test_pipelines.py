@@ -84,7 +84,7 @@ def test_the_way_that_the_message_shows_works_and_can_be_searched():
 
 def same(loaded, model):
     assert type(loaded.model_) is type(model.model_)
-    assert loaded.config_ == model.config_
+    assert loaded.settings_ == model.settings_
     np.testing.assert_array_equal(loaded.predict_proba(X), model.predict_proba(X))
     np.testing.assert_array_equal(loaded.coordinates_, model.coordinates_)
     assert loaded.get_params() == model.get_params()
@@ -102,7 +102,7 @@ def test_skops_has_to_trust_the_estimator_alone(model):
 def test_pickles_hold_plain_values_and_come_back_whole(model):
     content = pickle.dumps(model)
     assert b"equinox" not in content
-    assert b"TrainConfig" not in content
+    assert b"Settings" not in content
     same(pickle.loads(content), model)
     assert pickle.loads(pickle.dumps(PIEFSClassifier(**QUICK))).get_params()["hidden"] == (8,)
 

@@ -27,7 +27,7 @@ from piefs.training.callbacks import (
     TimeBudget,
 )
 from piefs.training.callbacks.progress import Pace, in_words
-from piefs.training.config import TrainConfig
+from piefs.training.config import PAPER
 from toys import SMALL
 
 
@@ -116,14 +116,14 @@ def test_a_time_budget_is_shared_by_the_stages_that_are_left(monkeypatch):
         now[0] = seconds
         return budget(None)
 
-    budget.begin(Stage("trial 1 of 2", TrainConfig(), n_left=3, is_trial=True))
+    budget.begin(Stage("trial 1 of 2", PAPER, n_left=3, is_trial=True))
     assert (is_over_at(29), is_over_at(30)) == (False, True)
-    budget.begin(Stage("trial 2 of 2", TrainConfig(), n_left=2, is_trial=True))
+    budget.begin(Stage("trial 2 of 2", PAPER, n_left=2, is_trial=True))
     assert (is_over_at(59), is_over_at(60)) == (False, True)
-    budget.begin(Stage("training", TrainConfig()))
+    budget.begin(Stage("training", PAPER))
     assert (is_over_at(89), is_over_at(90)) == (False, True)
     budget.end()
-    budget.begin(Stage("training", TrainConfig()))
+    budget.begin(Stage("training", PAPER))
     assert (is_over_at(179), is_over_at(180)) == (False, True)
 
 
@@ -132,7 +132,7 @@ def test_a_time_budget_runs_from_the_first_work_on(monkeypatch):
     monkeypatch.setattr("piefs.training.callbacks.stopping.time.monotonic", lambda: next(now))
     budget = TimeBudget(100)
     budget.prepare("neighbourhood graph", 0, 1)
-    budget.begin(Stage("training", TrainConfig()))
+    budget.begin(Stage("training", PAPER))
     assert budget._stage_end == 100
 
 

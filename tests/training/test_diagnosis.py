@@ -16,7 +16,6 @@ from piefs.errors import DivergedError, TrainingWarning
 from piefs.estimators.measures import loss_by_chance
 from piefs.estimators.states import from_plain
 from piefs.training.batches import Samples
-from piefs.training.config import TrainConfig
 from piefs.training.diagnosis import Evidence, Finding, findings, late_fall
 from piefs.training.loop import train
 from piefs.training.state import initial_state
@@ -34,7 +33,7 @@ def rows(n=20, **columns):
 
 
 HEALTHY = Evidence(
-    TrainConfig(schedule="nested"),
+    toys.settings(schedule="nested"),
     rows(validation_loss=0.25),
     gram_error=0.1,
     raw=np.random.default_rng(0).normal(size=(50, 4)),
@@ -99,7 +98,7 @@ def test_one_constant_map_is_as_it_should_be_without_labels():
     constant = HEALTHY.raw.copy()
     constant[:, 0] = 1.0
     assert kinds(raw=constant, chance=None) == []
-    assert kinds(raw=constant, config=TrainConfig(schedule="sequential")) == []
+    assert kinds(raw=constant, settings=toys.settings(schedule="sequential")) == []
     constant[:, 1] = 1.0
     assert kinds(raw=constant, chance=None) == ["dead-maps"]
 
@@ -205,7 +204,7 @@ def test_rows_learned_by_heart_are_said():
 
 def test_losses_that_are_not_finite_end_the_run_and_leave_the_last_good_state(moons):
     X, y = moons
-    config = TrainConfig(
+    config = toys.settings(
         n_components=2, steps_per_component=40, batch_size=32, hidden=(8,), log_every=10
     )
     samples = Samples(X.astype(np.float32), y.astype(np.int32))

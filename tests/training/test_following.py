@@ -6,14 +6,14 @@ import jax
 import numpy as np
 import pytest
 
+import toys
 from piefs.core.agop import outer_product
 from piefs.core.maps import init_map, stack
 from piefs.training.batches import Samples
-from piefs.training.config import TrainConfig
 from piefs.training.following import N_MARKS, passes_mark
 from piefs.training.loop import train
 
-CONFIG = TrainConfig(
+CONFIG = toys.settings(
     schedule="joint",
     n_components=2,
     steps_per_component=80,

@@ -1,6 +1,5 @@
 """The joint objective against its definition, and what joint training must achieve."""
 
-from dataclasses import replace
 from functools import partial
 
 import jax
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_circles
 
+import toys
 from piefs import PIEFSClassifier
 from piefs.core.losses import (
     Readout,
@@ -31,11 +31,11 @@ from piefs.core.objectives import (
     loss_on,
 )
 from piefs.errors import InputError
-from piefs.estimators.budget import lowest_mean, worth_choosing
-from piefs.estimators.settings import WEIGHT_DECAYS
+from piefs.estimators.budget import lowest_mean
+from piefs.estimators.decisions import WEIGHT_DECAYS, Facts, decided
 from piefs.training.batches import Samples
 from piefs.training.columns import coordinates_of
-from piefs.training.config import Optimizer, TrainConfig
+from piefs.training.config import Settings
 from piefs.training.loop import train
 from piefs.training.state import WarmStart
 from piefs.training.step import descend
@@ -164,14 +164,14 @@ def test_prefix_readouts_begin_at_zero_and_the_last_sees_all():
 
 # --- training ----------------------------------------------------------------------------------
 
-CONFIG = TrainConfig(
+CONFIG = toys.settings(
     schedule="nested",
     n_components=4,
     steps_per_component=400,
     batch_size=64,
     learning_rate=5e-3,
     weight_decay=0.1,
-    optimizer=Optimizer(warmup=0.05),
+    warmup=0.05,
     hidden=(16, 16),
     orthogonality=1.0,
     smoothness=1e-4,
@@ -213,15 +213,15 @@ def test_prefix_losses_put_the_classes_into_the_first_map(rings):
         right = np.arange(1, len(order) + 1) - ones + ones[-1] - ones  # 0s below a cut, 1s above
         return max(right.max(), (len(order) - right).max()) / len(order)
 
-    ordered = accuracy_of_first(replace(CONFIG, prefix_weight=3.0))
+    ordered = accuracy_of_first(toys.changed(CONFIG, prefix_weight=3.0))
     assert ordered > 0.97
 
 
 def test_a_joint_run_can_polish_maps_that_were_trained_in_turn(rings):
-    one_by_one = replace(CONFIG, schedule="sequential", steps_per_component=50)
+    one_by_one = toys.changed(CONFIG, schedule="sequential", steps_per_component=50)
     begun = train(rings, one_by_one, n_outputs=2)
     warm = WarmStart(list(begun.frozen), begun.params.metric, begun.readout)
-    still = replace(CONFIG, learning_rate=0.0, steps_per_component=1)
+    still = toys.changed(CONFIG, learning_rate=0.0, steps_per_component=1)
     polished = train(rings, still, n_outputs=2, warm_start=warm)
     np.testing.assert_array_equal(
         coordinates_of(polished.maps, rings.x), coordinates_of(begun.maps, rings.x)
@@ -231,7 +231,7 @@ def test_a_joint_run_can_polish_maps_that_were_trained_in_turn(rings):
 
 def test_unknown_schedules_are_refused(rings):
     with pytest.raises(ValueError, match="schedule"):
-        train(rings, replace(CONFIG, schedule="random"), n_outputs=2)
+        train(rings, toys.changed(CONFIG, schedule="random"), n_outputs=2)
 
 
 # --- estimators --------------------------------------------------------------------------------
@@ -331,7 +331,7 @@ def test_smoothness_is_a_pure_number_so_scaling_the_data_changes_nothing(table):
     keywords = SMALL | {"standardize": False, "smoothness": 0.05, "dtype": "float64"}
     one = PIEFSClassifier(**keywords).fit(X, y)
     ten = PIEFSClassifier(**keywords).fit(10 * X, y)
-    assert ten.config_.smoothness == pytest.approx(100 * one.config_.smoothness)
+    assert ten.settings_.energy_weight == pytest.approx(100 * one.settings_.energy_weight)
 
 
 # --- how many steps ----------------------------------------------------------------------------
@@ -372,11 +372,11 @@ def test_weight_decay_is_chosen_with_the_steps_and_an_explicit_one_is_kept(coin_
     X, y = coin_flips
     keywords = SMALL | {"steps_per_component": 600, "hidden": (64, 64)}
     chosen = PIEFSClassifier(**keywords).fit(X, y)
-    assert chosen.settings_["weight_decay"] == chosen.config_.weight_decay > 0.3
+    assert chosen.settings_.weight_decay > 0.3
     explicit = PIEFSClassifier(**keywords, weight_decay=0.3).fit(X, y)
-    assert explicit.config_.weight_decay == 0.3
+    assert explicit.settings_.weight_decay == 0.3
     unsearched = PIEFSClassifier(**keywords, early_stopping=False).fit(X, y)
-    assert unsearched.config_.weight_decay == WEIGHT_DECAYS[0]
+    assert unsearched.settings_.weight_decay == WEIGHT_DECAYS[0]
 
 
 def test_callbacks_hear_of_the_trials_and_of_the_run_proper(coin_flips, capsys):
@@ -384,7 +384,7 @@ def test_callbacks_hear_of_the_trials_and_of_the_run_proper(coin_flips, capsys):
 
     class Listener(list):
         def begin(self, stage):
-            self.append((stage.name, stage.config.total_steps))
+            self.append((stage.name, stage.settings.total_steps))
 
         def __call__(self, state):
             self.append(state.step)
@@ -407,7 +407,7 @@ def test_a_decay_that_is_clearly_worse_on_the_first_cut_is_not_tried_on_another(
 
     class Listener:
         def begin(self, stage):
-            tried.append((stage.name, stage.config.weight_decay, stage.n_left))
+            tried.append((stage.name, stage.settings.weight_decay, stage.n_left))
 
         def __call__(self, state):
             pass
@@ -418,8 +418,8 @@ def test_a_decay_that_is_clearly_worse_on_the_first_cut_is_not_tried_on_another(
     assert [decay for _, decay, _ in trials] == [*WEIGHT_DECAYS, *[WEIGHT_DECAYS[0]] * 3]
     assert [name for name, *_ in trials[::3]] == ["trial 1 of 12", "trial 4 of 6"]
     assert [n_left for *_, n_left in trials] == [13, 12, 11, 4, 3, 2]
-    assert training == ("training", model.settings_["weight_decay"], 1)
-    assert model.settings_["weight_decay"] == WEIGHT_DECAYS[0]
+    assert training == ("training", model.settings_.weight_decay, 1)
+    assert model.settings_.weight_decay == WEIGHT_DECAYS[0]
 
 
 def test_the_step_of_the_lowest_mean_loss_is_one_that_all_trials_reached():
@@ -434,9 +434,10 @@ def test_many_rows_very_few_rows_and_small_budgets_are_not_searched():
     for n, steps, expected in ((50, 201, False), (150, 201, True), (150, 200, False)):
         X = rng.normal(size=(n, 2))
         model = PIEFSClassifier(steps_per_component=steps, **few).fit(X, X[:, 0] > 0)
-        assert model.settings_["early_stopping"] is expected
-    assert not worth_choosing(10_000, 2000)
-    assert worth_choosing(9_999, 2000)
+        assert model.settings_.early_stopping is expected
+    asked = Settings.of(steps_per_component=2000)
+    assert not decided(asked, Facts(10_000)).early_stopping
+    assert decided(asked, Facts(9_999)).early_stopping
 
 
 def test_few_features_have_smooth_maps_and_many_cheap_ones():
@@ -445,7 +446,7 @@ def test_few_features_have_smooth_maps_and_many_cheap_ones():
     for n_features, expected in ((64, "silu"), (65, "relu")):
         X = rng.normal(size=(40, n_features))
         model = PIEFSClassifier(**few).fit(X, X[:, 0] > 0)
-        assert model.config_.activation == model.settings_["activation"] == expected
+        assert model.settings_.activation == expected
 
 
 def test_one_program_serves_tables_of_different_scale():

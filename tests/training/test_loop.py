@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
+import toys
 from piefs.core.losses import gram, gram_error
 from piefs.core.maps import ScalarMap, init_map, n_maps, stack
 from piefs.core.metric import MetricField, Off
@@ -15,15 +16,15 @@ from piefs.core.objectives import Batch, SequentialObjective, StepRecord, loss_o
 from piefs.core.rotations import rotate
 from piefs.core.weighting import Dampened, Static
 from piefs.training.batches import Samples
+from piefs.training.checks import SOLVERS
 from piefs.training.columns import coordinates_of, energies_of
-from piefs.training.config import SCHEDULES, Optimizer, TrainConfig
 from piefs.training.history import Validation
 from piefs.training.loop import _objective, train
 from piefs.training.state import WarmStart
 from piefs.training.step import descend
 
 N, D, K = 120, 3, 3
-CONFIG = TrainConfig(
+CONFIG = toys.settings(
     n_components=K,
     steps_per_component=25,
     batch_size=32,
@@ -35,7 +36,7 @@ CONFIG = TrainConfig(
     weighting=Dampened(t_orth=1.0, t_class=5.0),
     log_every=10,
 )
-UNSUPERVISED = replace(
+UNSUPERVISED = toys.changed(
     CONFIG, metric="diag", weighting=Static(1, 0, 1), steps_per_component=150, log_every=50
 )
 
@@ -188,7 +189,7 @@ def test_rotation_stays_orthogonal_and_scales_of_determinant_one_during_training
         np.testing.assert_allclose(np.prod(np.exp(log_scales), axis=1), 1, atol=1e-5)
         checked.append((np.abs(angles).max(), np.abs(log_scales).max()))
 
-    train(samples, replace(CONFIG, metric=metric), n_outputs=2, callbacks=[check])
+    train(samples, toys.changed(CONFIG, metric=metric), n_outputs=2, callbacks=[check])
     assert len(checked) == 4 * K
     assert np.min(checked) > 1e-3  # neither factor was the identity
 
@@ -217,7 +218,7 @@ def test_validation_and_callbacks_do_not_touch_the_training(run, samples):
 
 def test_different_seed_gives_a_different_run(run, samples):
     final, _ = run
-    other = train(samples, replace(CONFIG, seed=1), n_outputs=2)
+    other = train(samples, toys.changed(CONFIG, seed=1), n_outputs=2)
     for a, b in zip(other.frozen, final.frozen, strict=True):
         assert not is_identical(a, b)
 
@@ -231,7 +232,7 @@ def test_run_resumed_from_any_state_ends_in_the_same_bits(run, samples, validati
 
 
 def test_one_compilation_serves_all_maps_and_any_number_of_rows():
-    config = replace(CONFIG, metric="off", batch_size=13)  # a shape no other test has compiled
+    config = toys.changed(CONFIG, metric="off", batch_size=13)  # a shape no other test has compiled
     before = descend._cache_size()
     for n in (40, 57):
         train(Samples(*moons(n, seed=0)), config, n_outputs=2)
@@ -241,7 +242,7 @@ def test_one_compilation_serves_all_maps_and_any_number_of_rows():
 def test_batch_larger_than_the_data_is_clipped_to_it():
     samples = Samples(*moons(32, seed=0))
     clipped, exact = (
-        train(samples, replace(CONFIG, batch_size=size), n_outputs=2) for size in (1000, 32)
+        train(samples, toys.changed(CONFIG, batch_size=size), n_outputs=2) for size in (1000, 32)
     )
     assert_same_state(clipped, exact)
 
@@ -274,7 +275,7 @@ def test_history_does_not_depend_on_the_length_of_chunks(run, samples, validatio
 
 def test_history_holds_means_over_the_steps_of_an_interval(run, samples):
     final, _ = run
-    finer = train(samples, replace(CONFIG, log_every=5), n_outputs=2).history
+    finer = train(samples, toys.changed(CONFIG, log_every=5), n_outputs=2).history
     for row in (row for row in final.history if row["step"] % 25 != 0):
         halves = [other for other in finer if row["step"] - 10 < other["step"] <= row["step"]]
         assert len(halves) == 2
@@ -306,7 +307,7 @@ def test_maps_spend_their_whole_budget_without_patience(run):
 
 
 def test_map_that_no_longer_improves_is_done_before_its_budget_is_spent(samples, validation):
-    patient = replace(CONFIG, steps_per_component=100, patience=2, learning_rate=0.0)
+    patient = toys.changed(CONFIG, steps_per_component=100, patience=2, learning_rate=0.0)
     recorder = Recorder()
     final = train(samples, patient, n_outputs=2, validation=validation, callbacks=[recorder])
     assert final.steps == (30,) * K  # the first interval, and two that were no better
@@ -317,7 +318,7 @@ def test_map_that_no_longer_improves_is_done_before_its_budget_is_spent(samples,
 
 
 def test_patience_watches_the_losses_on_the_validation_rows(samples, validation):
-    patient = replace(CONFIG, steps_per_component=10, patience=1)
+    patient = toys.changed(CONFIG, steps_per_component=10, patience=1)
     recorder = Recorder()
     train(samples, patient, n_outputs=2, validation=validation, callbacks=[recorder])
     rows = validation.samples
@@ -337,7 +338,7 @@ def test_patience_watches_the_losses_on_the_validation_rows(samples, validation)
 
 def test_patience_without_validation_rows_is_refused(samples):
     with pytest.raises(ValueError, match="validation rows"):
-        train(samples, replace(CONFIG, patience=1), n_outputs=2)
+        train(samples, toys.changed(CONFIG, patience=1), n_outputs=2)
 
 
 @pytest.mark.parametrize(("asks", "n_steps"), [((0, 10), 10), ((1, 0), 25)])
@@ -366,7 +367,7 @@ def test_a_state_can_be_resumed_from_twice(samples):
 
 
 def test_two_moons_are_told_apart_by_two_maps():
-    config = TrainConfig(
+    config = toys.settings(
         n_components=2,
         steps_per_component=1000,
         batch_size=128,
@@ -390,7 +391,7 @@ def gram_error_on(maps, x):
 
 def test_unsupervised_training_makes_the_maps_orthonormal(samples):
     wide = Samples(3 * samples.x)
-    idle = train(wide, replace(UNSUPERVISED, learning_rate=0.0), readout_loss=None)
+    idle = train(wide, toys.changed(UNSUPERVISED, learning_rate=0.0), readout_loss=None)
     trained = train(wide, UNSUPERVISED, readout_loss=None)
     assert gram_error_on(trained.maps, wide.x) < 0.3 < gram_error_on(idle.maps, wide.x)
     assert all(row["loss_class"] == 0 and row["w_class"] == 0 for row in trained.history)
@@ -400,7 +401,7 @@ def test_unsupervised_training_makes_the_maps_orthonormal(samples):
 def test_anisotropy_penalty_narrows_the_range_of_log_scales(samples):
     widths = []
     for strength in (0.0, 1.0):
-        final = train(samples, replace(UNSUPERVISED, anisotropy=strength), readout_loss=None)
+        final = train(samples, toys.changed(UNSUPERVISED, anisotropy=strength), readout_loss=None)
         low, high = final.log_scale_ranges[-1]
         assert low < 0 < high
         widths.append(high - low)
@@ -424,7 +425,7 @@ class Shared(MetricField):
 
 
 def test_metric_of_the_users_own_trains_like_any_other(samples):
-    config = replace(CONFIG, n_components=2, metric=lambda key, d: Shared(2 * jnp.eye(d)))
+    config = toys.changed(CONFIG, n_components=2, metric=lambda key, d: Shared(2 * jnp.eye(d)))
     recorder = Recorder()
     final = train(samples, config, n_outputs=2, callbacks=[recorder])
     matrix = np.asarray(final.params.metric.matrix)
@@ -440,7 +441,7 @@ def test_metric_of_the_users_own_trains_like_any_other(samples):
 
 def test_factory_may_hand_out_the_same_metric_twice(samples):
     shared = Shared(2 * jnp.eye(D))
-    config = replace(CONFIG, n_components=2, metric=lambda key, d: shared)
+    config = toys.changed(CONFIG, n_components=2, metric=lambda key, d: shared)
     train(samples, config, n_outputs=2)
     np.testing.assert_array_equal(shared.matrix, 2 * np.eye(D))
 
@@ -453,7 +454,7 @@ def initial_maps():
 def test_warm_start_is_where_training_starts(samples, initial_maps, run):
     final, _ = run
     warm_start = WarmStart(initial_maps, final.params.metric, final.params.readout)
-    config = replace(CONFIG, learning_rate=0.0)
+    config = toys.changed(CONFIG, learning_rate=0.0)
     idle = train(samples, config, n_outputs=2, warm_start=warm_start)
     for given, frozen in zip(initial_maps, idle.frozen, strict=True):
         assert_identical(given, frozen)
@@ -474,7 +475,7 @@ def test_warm_start_survives_training(samples, initial_maps, run):
 
 def test_warm_start_of_the_maps_alone_leaves_metric_and_readout_fresh(samples, initial_maps):
     idle, cold = (
-        train(samples, replace(CONFIG, learning_rate=0.0), n_outputs=2, warm_start=warm_start)
+        train(samples, toys.changed(CONFIG, learning_rate=0.0), n_outputs=2, warm_start=warm_start)
         for warm_start in (WarmStart(initial_maps), None)
     )
     assert_identical(idle.params.metric, cold.params.metric)
@@ -495,14 +496,14 @@ def test_rows_of_weight_zero_do_not_influence_the_maps():
 def test_one_feature_trains_with_every_named_metric():
     x, y = moons(40, seed=0)
     for metric in ("off", "trotter"):
-        config = replace(CONFIG, metric=metric)
+        config = toys.changed(CONFIG, metric=metric)
         final = train(Samples(x[:, :1], y), config, n_outputs=2)
         assert isinstance(final.params.metric, Off)
         assert final.log_scale_ranges == ((0, 0),) * K
 
 
 def test_sgd_trains_too(samples):
-    config = replace(CONFIG, metric="off", optimizer=Optimizer("sgd"))
+    config = toys.changed(CONFIG, metric="off", optimizer="sgd")
     final = train(samples, config, n_outputs=2)
     first, *_, last = (row["gram_error"] for row in final.history if row["map"] == 1)
     assert last < 0.5 * first
@@ -517,25 +518,25 @@ def test_frozen_maps_are_plain_maps_without_the_other_parameters(run):
 
 @pytest.mark.parametrize(("batch_size", "is_of_population"), [(1, False), (2, True), (10, False)])
 def test_batches_of_one_row_or_of_all_have_their_own_gram_matrix(batch_size, is_of_population):
-    config = replace(CONFIG, gram="population", batch_size=batch_size)
+    config = toys.changed(CONFIG, gram="population", batch_size=batch_size)
     ten_rows = Samples(np.zeros((10, D)))
     for schedule in ("sequential", "joint"):
-        objective = _objective(replace(config, schedule=schedule), None, ten_rows)
+        objective = _objective(toys.changed(config, schedule=schedule), None, ten_rows)
         assert objective.population_gram is is_of_population
 
 
 def test_weights_say_how_many_rows_the_gram_error_of_batches_stands_for():
-    config = replace(CONFIG, gram="population", batch_size=2)
+    config = toys.changed(CONFIG, gram="population", batch_size=2)
     x, uneven = np.zeros((10, D)), np.repeat([1.0, 0.0], 5)
     for schedule in ("sequential", "joint"):
-        of_schedule = replace(config, schedule=schedule)
+        of_schedule = toys.changed(config, schedule=schedule)
         assert _objective(of_schedule, None, Samples(x)).n_rows == 10
         assert _objective(of_schedule, None, Samples(x, weight=uneven)).n_rows == 5
 
 
-@pytest.mark.parametrize("schedule", SCHEDULES)
+@pytest.mark.parametrize("schedule", SOLVERS)
 def test_the_anisotropy_penalty_is_in_every_objective(schedule):
-    config = replace(CONFIG, schedule=schedule, anisotropy=0.3)
+    config = toys.changed(CONFIG, schedule=schedule, anisotropy=0.3)
     assert _objective(config, None, Samples(np.zeros((10, D)))).anisotropy == 0.3
 
 
@@ -545,7 +546,7 @@ def test_a_population_gate_stays_open_where_the_noise_of_small_batches_closes_it
     samples = Samples(x, (x[:, 0] > 0).astype(np.int32))
 
     def last_gate(gram):
-        config = TrainConfig(
+        config = toys.settings(
             n_components=6,
             steps_per_component=60,
             batch_size=32,

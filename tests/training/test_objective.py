@@ -230,7 +230,7 @@ def test_readout_columns_beyond_the_active_map_get_no_gradient(params, batch):
 
 def run(params, chunk, direction="adam", opt_state=None, **options):
     """`descend`, with options that do for most."""
-    optimizer = Optimizer(direction)
+    optimizer = Optimizer(direction, 0.0)
     opt_state = begun(optimizer, params) if opt_state is None else opt_state
     steps = Steps(first=0, n=3, total=7, learning_rate=0.05)._replace(**options)
     return descend(params, opt_state, chunk, LOSS, steps, optimizer=optimizer)
@@ -297,11 +297,11 @@ def lowered(n_components, k, n_classes=10, d=16, width=64, batch=32):
     )
     return descend.lower(
         params,
-        begun(Optimizer(), params),
+        begun(Optimizer("adam", 0.0), params),
         chunk,
         TurnLoss(SequentialObjective(Dampened()), k),
         Steps(0, 2, 2, 1e-3),
-        optimizer=Optimizer(),
+        optimizer=Optimizer("adam", 0.0),
     )
 
 

@@ -21,12 +21,12 @@ def params():
 
 
 def test_without_warmup_the_rate_is_a_cosine_from_its_peak_to_zero():
-    rates = [float(rate_at(Optimizer(), 0.1, step, 10)) for step in (0, 5, 10)]
+    rates = [float(rate_at(Optimizer("adam", 0.0), 0.1, step, 10)) for step in (0, 5, 10)]
     np.testing.assert_allclose(rates, [0.1, 0.05, 0.0], atol=1e-12)
 
 
 def test_warmup_climbs_to_the_peak_and_then_falls():
-    optimizer = Optimizer(warmup=0.2)
+    optimizer = Optimizer("adam", 0.2)
     rates = np.array([float(rate_at(optimizer, 1.0, step, 100)) for step in range(101)])
     assert rates.argmax() in (19, 20)
     assert rates.max() == pytest.approx(1.0, abs=0.01)
@@ -39,7 +39,7 @@ def test_warmup_climbs_to_the_peak_and_then_falls():
 def test_decay_is_that_of_adamw_on_weights_and_spares_biases():
     start = params()
     grads = jax.tree.map(lambda a: 0.1 + jnp.sin(a), start)
-    optimizer, rate = Optimizer(), 0.05
+    optimizer, rate = Optimizer("adam", 0.0), 0.05
     ours, _ = moved(optimizer, start, grads, begun(optimizer, start), rate, 0.3)
     reference = {}
     for decay in (0.0, 0.3):
@@ -59,7 +59,7 @@ def test_decay_is_that_of_adamw_on_weights_and_spares_biases():
 def test_decay_shrinks_weights_that_have_no_gradient():
     start = params()
     still = jax.tree.map(jnp.zeros_like, start)
-    optimizer = Optimizer()
+    optimizer = Optimizer("adam", 0.0)
     after, _ = moved(optimizer, start, still, begun(optimizer, start), 0.1, 0.5)
     np.testing.assert_allclose(after.phi.net.weights[0], 0.95 * start.phi.net.weights[0])
     np.testing.assert_array_equal(after.phi.net.biases[0], start.phi.net.biases[0])

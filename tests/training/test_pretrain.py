@@ -96,8 +96,8 @@ def test_calibration_sets_t_class_from_the_probe_and_freezing_leaves_it(blobs):
     keywords = SMALL | {"pretraining": "graph-laplacian"}
     calibrated = PIEFSClassifier(t_class="calibrated", **keywords).fit(*blobs)
     frozen = PIEFSClassifier(**keywords).fit(*blobs)
-    assert frozen.config_.weighting.t_class == 0.5
-    assert 0 < calibrated.config_.weighting.t_class < 0.3
+    assert frozen.settings_.weighting.t_class == 0.5
+    assert 0 < calibrated.settings_.weighting.t_class < 0.3
 
 
 def test_warm_start_begins_from_distilled_maps(blobs):

@@ -53,7 +53,6 @@ import jax, numpy as np
 from piefs.core.objectives import JointObjective, SequentialObjective
 from piefs.core.weighting import Dampened
 from piefs.training.batches import Samples, gather
-from piefs.training.config import TrainConfig
 from piefs.training.sharding import devices_of
 from piefs.training.state import initial_state
 from piefs.training.step import Steps, TurnLoss, descend
@@ -62,13 +61,13 @@ devices = devices_of("all")
 objectives = {"nested": JointObjective(0.1, 1e-3, 1.0), "sequential": SequentialObjective(
     Dampened(), population_gram=True)}
 for schedule, objective in objectives.items():
-    config = TrainConfig(schedule=schedule, n_components=2, metric="trotter", hidden=(4, 4))
+    config = toys.settings(schedule=schedule, n_components=2, metric="trotter", hidden=(4, 4))
     samples = Samples(np.ones((1200, 3), np.float32), np.zeros(1200, np.int32), devices=devices)
     state = devices.everywhere(initial_state(samples, config, 2).params)
     opt_state = devices.everywhere(initial_state(samples, config, 2).opt_state)
     chunk = gather(samples, np.zeros((1200, 2), np.float32), np.arange(1200), (1, 1200))
     program = descend.lower(state, opt_state, chunk, TurnLoss(objective), Steps(0, 1, 1, 1e-3),
-        optimizer=config.optimizer, mesh=devices.mesh).compile()
+        optimizer=config.optimizer.rule, mesh=devices.mesh).compile()
     print(devices.n_devices, program.as_text().count(" all-reduce("))
 """
 

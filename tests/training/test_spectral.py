@@ -48,15 +48,15 @@ def test_coordinates_are_orthonormal_on_all_rows_not_only_the_graphs():
     model = PIEFSTransformer(graph_rows=200, batch_size=300, **SMALL).fit(X)
     phi = model.transform(X).astype(float)
     assert np.abs(phi.T @ phi / len(X) - np.eye(3)).max() < 1e-6
-    assert model.settings_["schedule"] == "spectral"
-    assert model.config_.batch_size == 200  # the graph's rows are what is trained on
+    assert model.settings_.solver == "spectral"
+    assert model.settings_.batch_size == 200  # the graph's rows are what is trained on
 
 
 def test_few_rows_still_give_coordinates():
     X = np.random.default_rng(0).normal(size=(5, 2))
     few = {"steps_per_component": 5, "random_state": 0}
     assert PIEFSTransformer(**few).fit_transform(X).shape == (5, 3)
-    assert PIEFSTransformer(5, **few).fit(X).settings_["schedule"] == "joint"
+    assert PIEFSTransformer(5, **few).fit(X).settings_.solver == "joint"
 
 
 def test_schedules_that_need_labels_or_none_say_so():
@@ -176,8 +176,8 @@ def test_settings_follow_from_all_rows_of_the_graph(moons):
     X, y = moons
     keywords = GRAPH | {"steps_per_component": None, "n_components": 2}
     few = PIEFSClassifier(**keywords, callbacks=[lambda state: True])
-    alone = few.fit(X[:20], y[:20]).config_.batch_size
-    assert few.fit(X[:20], y[:20], X_unlabeled=X[20:]).config_.batch_size > alone == 20
+    alone = few.fit(X[:20], y[:20]).settings_.batch_size
+    assert few.fit(X[:20], y[:20], X_unlabeled=X[20:]).settings_.batch_size > alone == 20
 
 
 def test_a_classifier_by_a_graph_survives_saving_and_a_file_with_gaps(moons, tmp_path):
@@ -194,7 +194,7 @@ def test_a_classifier_by_a_graph_survives_saving_and_a_file_with_gaps(moons, tmp
         *("-k", "6", "--steps", "200", "--no-report", "--out", tmp_path / "run", "--json"),
     )
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["config"]["schedule"] == "spectral"
+    assert json.loads(done.stdout)["config"]["solver"] == "spectral"
     assert json.loads(done.stdout)["accuracy"]["train"] > 0.8
 
 

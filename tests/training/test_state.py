@@ -1,26 +1,24 @@
 """Numbers that do not stay finite: steps taken again at a smaller rate, or an error."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.datasets import make_moons
 
+import toys
 from piefs import Checkpoint, PIEFSClassifier
 from piefs.core.losses import cross_entropy
 from piefs.core.objectives import JointObjective
 from piefs.errors import DivergedError, TrainingWarning
 from piefs.training.batches import Samples, gather
-from piefs.training.config import Optimizer, TrainConfig
 from piefs.training.loop import train
 from piefs.training.sharding import devices_of
 from piefs.training.state import MOST_RATE_CUTS, RATE_CUT, initial_state, rate_in_force
 from piefs.training.step import Steps, TurnLoss, descend
 
 SCHEDULES = ("sequential", "joint", "nested", "spectral")
-HASTY = TrainConfig(  # momentum at this rate overflows within a few steps, at a 64th it learns
+HASTY = toys.settings(  # momentum at this rate overflows within a few steps, at a 64th it learns
     n_components=2,
     steps_per_component=40,
     batch_size=32,
@@ -28,7 +26,7 @@ HASTY = TrainConfig(  # momentum at this rate overflows within a few steps, at a
     activation="silu",
     log_every=10,
     learning_rate=30.0,
-    optimizer=Optimizer("sgd"),
+    optimizer="sgd",
 )
 
 
@@ -40,7 +38,7 @@ def rows():
 
 def trained(rows, config, devices=None, **keywords):
     x, y = rows
-    is_spectral = config.schedule == "spectral"
+    is_spectral = config.solver == "spectral"
     samples = Samples(x, x if is_spectral else y, devices=devices_of(devices))
     loss = None if is_spectral else cross_entropy
     n_outputs = 0 if is_spectral else 2
@@ -56,7 +54,7 @@ def same_bits(left, right):
 def run(request, rows):
     """The final state of a run that had to be slowed down, its config, and all states before."""
     states = []
-    config = replace(HASTY, schedule=request.param)
+    config = toys.changed(HASTY, schedule=request.param)
     return trained(rows, config, callbacks=[states.append]), config, states
 
 
@@ -87,7 +85,7 @@ def test_devices_that_share_a_batch_cut_the_rate_alike(rows):
 
 def test_a_moment_that_overflows_is_seen_while_losses_are_finite(rows):
     x, y = rows
-    config = replace(HASTY, schedule="joint", optimizer=Optimizer("adam"))
+    config = toys.changed(HASTY, schedule="joint", optimizer="adam")
     state = initial_state(Samples(x, y), config, 2)
     chunk = gather(Samples(x, y), np.zeros((120, 2), np.float32), np.arange(64), (2, 32))
     adam = state.opt_state
@@ -99,7 +97,7 @@ def test_a_moment_that_overflows_is_seen_while_losses_are_finite(rows):
             chunk,
             TurnLoss(JointObjective(0.1, 1e-3)),
             Steps(0, 2, 2, 1e-3),
-            optimizer=config.optimizer,
+            optimizer=config.optimizer.rule,
         )
         assert np.isfinite(sums).all()
         assert bool(is_finite) is expected
@@ -113,7 +111,7 @@ def replace_leaf(tree, value):
 
 
 def test_rates_are_cut_a_bounded_number_of_times_then_an_error_says_what_to_do(rows):
-    config = replace(HASTY, learning_rate=1e8)
+    config = toys.changed(HASTY, learning_rate=1e8)
     with pytest.raises(DivergedError, match=r"down to 9.8e\+04.*lower learning_rate") as failed:
         trained(rows, config)
     state = failed.value.state

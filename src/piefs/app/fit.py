@@ -18,15 +18,17 @@ from piefs.data.documents import read_json, read_toml, reading
 from piefs.data.streamed import is_to_be_streamed
 from piefs.data.tabular import TableOptions, is_target_file, load_table
 from piefs.errors import InputError, TrainingWarning
-from piefs.estimators.settings import n_rows_to_learn_from, resolve_settings
+from piefs.estimators.configurable import SHARED
+from piefs.estimators.decisions import Facts, decided, rows_to_learn_from
+from piefs.estimators.renamed import BECAME, from_flat
 from piefs.report.scores import SHOWN
 from piefs.training.callbacks import ProgressBar
+from piefs.training.config import Settings
 from piefs.training.diagnosis import Finding, overfitting
-from piefs.training.presets import PAPER
 from piefs.training.processes import is_first, join
 from piefs.training.sharding import devices_of
 
-KEYWORDS = (*PAPER, "preset", "validation_fraction", "class_weight")
+KEYWORDS = (*BECAME, *SHARED, "preset", "validation_fraction", "class_weight")
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
     "n_components": 8,
@@ -152,13 +154,13 @@ def use_device(name: str | None) -> None:
 def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
     table = keywords.get("table")
     unlabeled = None if table is None else table.unlabeled
-    n_rows = n_rows_to_learn_from(keywords.get("schedule"), data.train.x, unlabeled)
+    n_rows = rows_to_learn_from(keywords.get("schedule"), data.train.x, unlabeled)
     if isinstance(keywords.get("batch_size"), int):
         keywords["batch_size"] = min(keywords["batch_size"], n_rows)
-    given = {name: keywords[name] for name in PAPER if name in keywords}
-    supervised = keywords.get("task") != "unsupervised"
-    settings = resolve_settings(keywords["preset"], given, supervised=supervised, n_rows=n_rows)
-    if settings["batch_size"] == n_rows:
+    given = {name: keywords[name] for name in (*BECAME, *SHARED) if name in keywords}
+    asked = Settings.of(keywords["preset"], **from_flat(given))
+    facts = Facts(n_rows, is_supervised=keywords.get("task") != "unsupervised")
+    if decided(asked, facts).batch_size == n_rows:
         console.print(f"  a batch is all {n_rows:,} training rows", style="dim")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)  # told with the results

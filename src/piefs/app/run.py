@@ -16,8 +16,8 @@ from piefs.data.locks import held
 from piefs.data.models import library_versions
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
+from piefs.estimators.decisions import rows_to_learn_from
 from piefs.estimators.files import save
-from piefs.estimators.settings import n_rows_to_learn_from
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.scores import evaluate, probe
 from piefs.training.checkpoint import Checkpoint, kept, previous
@@ -158,7 +158,7 @@ def run(
     before = [folder.clearing()] if force else []
     keywords = {"standardize": data.standardize, **keywords}
     estimator = ESTIMATORS[task](**keywords, callbacks=[*before, checkpoint, *callbacks])
-    n_rows = n_rows_to_learn_from(estimator.schedule, data.train.x, table.unlabeled)
+    n_rows = rows_to_learn_from(estimator.schedule, data.train.x, table.unlabeled)
     estimator.check_settings(n_rows, supervised=task != "unsupervised")
     devices = devices_of(estimator.devices)
     with entered_by_first(folder.locked(resume=resume, force=force), devices):
@@ -204,7 +204,7 @@ def _account(estimator: Any, seconds: float) -> dict[str, Any]:
         "seconds": seconds,
         "steps_per_second": estimator.n_iter_ / seconds,
         "versions": library_versions(),
-        "config": estimator.settings_ | {"seed": estimator.seed_},
+        "config": estimator.settings_.document(),
     }
 
 

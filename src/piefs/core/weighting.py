@@ -7,6 +7,8 @@ Dampened forms share one shape, with δ the dampening and g = ‖Ĉ_k − I_k‖
     w_orth = 1,   w_class = δ(g / T_orth),   w_mde = δ(max(g / T_orth, L_class / T_class)).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,7 +27,7 @@ class LossWeights(NamedTuple):
     mde: Array | float
 
 
-Weighting = Callable[[Array, Array], LossWeights]
+Weighting = Callable[["Array", "Array"], LossWeights]
 
 
 def _module(a: Any) -> Any:
@@ -57,12 +59,17 @@ DAMPENINGS: dict[str, Callable[[Array], Array]] = {
 
 @dataclass(frozen=True)
 class Dampened:
-    """Orthogonality first, then the classes, then smoothness (eq:loss_function_weight)."""
+    """Orthogonality first, then the classes, then smoothness (eq:loss_function_weight).
+
+    `gram` says whose Gram error it is: the "batch"'s own (the paper), or an unbiased estimate of
+    the "population"'s; left out, it is the preset's.
+    """
 
     dampening: str = "exponential"
     t_orth: float = 0.1
-    t_class: float = 0.5
+    t_class: Any = 0.5  # or "calibrated", by a probe of the graph's eigenmaps
     normalize: bool = False
+    gram: str | None = None
 
     def __call__(self, gram_error: Array, class_loss: Array) -> LossWeights:
         """The weights at the current losses; with `normalize` they sum to one."""
@@ -81,15 +88,21 @@ class Dampened:
 
 @dataclass(frozen=True)
 class Static:
-    """Constant weights; the unsupervised runs of App. C use (1, 0, 1)."""
+    """Constant weights; the unsupervised runs of App. C use (1, 0, 1).
 
-    orth: float = 1.0
+    `orth` left out is 1 for maps trained one by one, and the preset's otherwise; `prefix` weighs
+    the readout's loss on the first 1 … K − 1 maps, if they are nested.
+    """
+
+    orth: float | None = None
     class_: float = 1.0
     mde: float = 1.0
+    prefix: float | None = None
+    gram: str | None = None
 
     def __call__(self, gram_error: Array, class_loss: Array) -> LossWeights:
         """The constants, whatever the losses."""
-        return LossWeights(self.orth, self.class_, self.mde)
+        return LossWeights(1.0 if self.orth is None else self.orth, self.class_, self.mde)
 
 
 @dataclass(frozen=True)
@@ -117,7 +130,7 @@ def make_weighting(
 ) -> Weighting:
     """A weighting by name: a dampening of eq:loss_function_weight, or "static"."""
     if name == "static":
-        return Static()
+        return Static(1.0)
     if name not in DAMPENINGS:
         raise ValueError(f"unknown weighting {name!r}; choose one of {', '.join(WEIGHTINGS)}")
     return Dampened(name, t_orth, t_class, normalize)

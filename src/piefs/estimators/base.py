@@ -16,10 +16,10 @@ from piefs.data.rows import Rows, is_lazy, quick, taken
 from piefs.errors import TrainingWarning
 from piefs.estimators.beginnings import as_trained, distilled_maps, graph_samples
 from piefs.estimators.budget import choose_budget
-from piefs.estimators.choosing import choose_n_components, most_maps
+from piefs.estimators.choosing import choose_n_components
 from piefs.estimators.configurable import Configurable
 from piefs.estimators.coordinates import Coordinates
-from piefs.estimators.deciding import decide
+from piefs.estimators.decisions import Facts, decays_for, decided, most_maps, rows_to_learn_from
 from piefs.estimators.finishing import finished_model
 from piefs.estimators.measures import leading_variance, loss_by_chance
 from piefs.estimators.rows import (
@@ -32,12 +32,12 @@ from piefs.estimators.rows import (
     set_aside,
 )
 from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
-from piefs.estimators.settings import decays_for, described, n_rows_to_learn_from, train_config
 from piefs.training.batches import Samples
 from piefs.training.callbacks.progress import ProgressPrinter
 from piefs.training.callbacks.stages import Stage, announce, dismiss, telling
 from piefs.training.checkpoint import Checkpoint
 from piefs.training.columns import coordinates_of, dirichlet_matrix, evaluate, weighted_gram
+from piefs.training.config import Settings
 from piefs.training.diagnosis import Evidence, findings
 from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
@@ -83,14 +83,14 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             X_unlabeled = self._checked(X_unlabeled)
         self.seed_ = self._seed()
         settings = self._settings_for(X, targets, X_unlabeled, validation_data)
-        in_turn = settings["schedule"] == "sequential"
+        in_turn = settings.solver == "sequential"
         weight = checked_weight(sample_weight, X)
         given = {"X": X, "y": y, "metadata": {} if weight is None else {"sample_weight": weight}}
-        with jax.enable_x64(settings["dtype"] == "float64"):
-            self._dtype = np.dtype(settings["dtype"])
-            if validation_data is None and settings["early_stopping"] and in_turn:
+        with jax.enable_x64(settings.optimizer.dtype == "float64"):
+            self._dtype = np.dtype(settings.optimizer.dtype)
+            if validation_data is None and settings.early_stopping and in_turn:
                 kept, held = set_aside(
-                    np.arange(len(X)), targets, self._fraction_to_hold_out(X), self.seed_
+                    np.arange(len(X)), targets, _fraction_to_hold_out(X, settings), self.seed_
                 )
                 kept = np.sort(kept) if is_lazy(X) else kept  # neighbours in a file stay so
                 validation_data = X[held], _at(targets, held)
@@ -105,20 +105,21 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             if X_unlabeled is not None:
                 unlabeled = self._standardized(X_unlabeled)
             samples = samples_of(rows, targets, weight, class_weight, unlabeled)
-            if settings["schedule"] == "spectral":
+            if settings.solver == "spectral":
                 check_readable(samples)
             check_reach(samples.x)
             samples = replace(samples, devices=devices)
-            decays = decays_for(settings["weight_decay"])
-            settings["weight_decay"] = decays[0]
-            if settings["n_components"] == "auto":
-                settings["n_components"] = most_maps(len(X))
-            callbacks = self._watching(given, samples, whiten=settings["whiten"])
+            decays = decays_for(settings.weight_decay)
+            settings = replace(settings, weight_decay=decays[0], seed=self.seed_)
+            if settings.n_components == "auto":
+                settings = replace(settings, n_components=most_maps(len(X)))
+            if not in_turn:
+                settings = replace(settings, leading_variance=leading_variance(samples))
+            self.settings_ = settings
+            callbacks = self._watching(given, samples)
             try:
-                warm = self._begin_from(samples, settings, callbacks)
-                length = 1.0 if in_turn else leading_variance(samples)
-                self.config_ = train_config(settings, seed=self.seed_, squared_length=length)
-                self.n_iter_budget_ = self.config_.total_steps
+                warm = self._begin_from(samples, callbacks)
+                self.n_iter_budget_ = self.settings_.total_steps
                 to_train: dict[str, Any] = {
                     "n_outputs": n_outputs,
                     "readout_loss": readout_loss,
@@ -126,16 +127,16 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
                     "warm_start": warm,
                     "callbacks": callbacks,
                 }
-                final = self._trained(samples, settings, decays, to_train)
+                final = self._trained(samples, decays, to_train)
             finally:
                 dismiss(callbacks)
-            self._set_fitted(final, samples, whiten=settings["whiten"])
+            self._set_fitted(final, samples)
             self._diagnose(final, samples)
             for callback in callbacks:
                 if isinstance(callback, ScikitLearnCallbacks):
                     callback.finish()
 
-    def _watching(self, given: dict[str, Any], samples: Samples, *, whiten: bool) -> list[Callback]:
+    def _watching(self, given: dict[str, Any], samples: Samples) -> list[Callback]:
         """All that is called between chunks: ours, what `verbose` prints, and scikit-learn's."""
         callbacks = list(self.callbacks or ())
         if self.verbose:
@@ -144,8 +145,9 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             scaling = self.center_, self.scale_
 
             def model_of(state: TrainState) -> Model:
+                whiten = self.settings_.whiten
                 model = finished_model(state, samples, scaling, whiten=whiten)[0]
-                if self.config_.schedule != "spectral":
+                if self.settings_.solver != "spectral":
                     return model
                 phi = evaluate(replace(model, scaling=None), samples.x, devices=samples.devices)
                 return self._with_readout(model, phi, samples)
@@ -156,45 +158,47 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
     def _trained(
         self,
         samples: Samples,
-        settings: dict[str, Any],
         decays: Sequence[float],
         to_train: dict[str, Any],
     ) -> TrainState:
         """The trials that the settings ask for, then the training proper."""
         is_to_be_chosen = self.n_components == "auto"
-        if settings["early_stopping"] and settings["schedule"] != "sequential":
+        in_turn = self.settings_.solver == "sequential"
+        if self.settings_.early_stopping and not in_turn:
             n_after = 1 + is_to_be_chosen
-            self._choose_budget(samples, settings, decays, to_train, n_stages_after=n_after)
+            self._choose_budget(samples, decays, to_train, n_stages_after=n_after)
         if is_to_be_chosen:
-            self._choose_n_components(samples, settings, to_train)
-        self.settings_ = described(settings)
-        if settings["schedule"] == "spectral":
+            self._choose_n_components(samples, to_train)
+        settings = self.settings_ if in_turn else replace(self.settings_, early_stopping=False)
+        if settings.solver == "spectral":
             to_train = to_train | {"validation": None}  # the readout comes after training
             tell = telling(to_train["callbacks"])
-            samples = graph_samples(samples, settings, self.seed_, tell)
-        announce(to_train["callbacks"], Stage("training", self.config_))
-        state = initial_state(samples, self.config_, to_train["n_outputs"], to_train["warm_start"])
+            samples = graph_samples(samples, settings, tell)
+        announce(to_train["callbacks"], Stage("training", settings))
+        state = initial_state(samples, settings, to_train["n_outputs"], to_train["warm_start"])
         for callback in to_train["callbacks"]:
             if isinstance(callback, Checkpoint):
-                callback.bind(self.settings_, self.seed_, samples)
+                callback.bind(self.settings_.document(), self.seed_, samples)
                 state = callback.restore(state)
-        return train(samples, self.config_, **to_train, state=state)
+        return train(samples, settings, **to_train, state=state)
 
     def _settings_for(
         self, X: Rows, targets: np.ndarray | None, unlabeled: Rows | None, validation_data: Any
-    ) -> dict[str, Any]:
+    ) -> Settings:
         """The settings for these rows, with what depends on them decided.
 
         A graph does not tell rows with a label from those without: they count alike.
         """
-        n_rows = n_rows_to_learn_from(self.schedule, X, unlabeled)
-        settings = self.check_settings(n_rows, supervised=targets is not None)
+        n_rows = rows_to_learn_from(self.schedule, X, unlabeled)
+        facts = Facts(
+            n_rows, X.shape[1], targets is not None, is_lazy(X), validation_data is not None
+        )
+        settings = decided(self._asked(), facts)
         if self.batch_size not in (None, "auto") and int(self.batch_size) > n_rows:
             warnings.warn(
                 f"batch_size={self.batch_size} is clipped to the {n_rows} rows there are",
                 stacklevel=4,
             )
-        decide(settings, X, targets, is_validated=validation_data is not None)
         return settings
 
     def _rows_to_scale_by(
@@ -207,49 +211,39 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
             weight = np.concatenate([weight, np.ones(len(unlabeled))])
         return np.concatenate([X[:], unlabeled[:]]), weight
 
-    def _fraction_to_hold_out(self, X: Rows) -> float:
-        """The share of rows to set aside, which are read at once; a moderate number of them do."""
-        most = MOST_HELD_OUT / len(X) if is_lazy(X) else 1.0
-        return min(self.validation_fraction, most)
-
     def _choose_budget(
         self,
         samples: Samples,
-        settings: dict[str, Any],
         decays: Sequence[float],
         to_train: dict[str, Any],
         n_stages_after: int,
     ) -> None:
-        """Put the best number of steps and the best weight decay into settings and config."""
+        """Put the best number of steps and the best weight decay into the settings."""
         steps, decay = choose_budget(
             samples,
-            self.config_,
+            self.settings_,
             decays,
-            fraction=self._fraction_to_hold_out(samples.x),
+            fraction=_fraction_to_hold_out(samples.x, self.settings_),
             scorer=self._scorer,
             n_stages_after=n_stages_after,
             **_for_trials(to_train),
         )
-        settings |= {"steps_per_component": steps, "weight_decay": decay}
-        self.config_ = replace(
-            self.config_, steps_per_component=steps, weight_decay=decay, patience=None
-        )
+        self.settings_ = replace(self.settings_, steps_per_component=steps, weight_decay=decay)
 
-    def _choose_n_components(
-        self, samples: Samples, settings: dict[str, Any], to_train: dict[str, Any]
-    ) -> None:
-        """Put the number of maps that does into settings and config."""
+    def _choose_n_components(self, samples: Samples, to_train: dict[str, Any]) -> None:
+        """Put the number of maps that does into the settings."""
+        in_turn = self.settings_.solver == "sequential"
+        settings = self.settings_ if in_turn else replace(self.settings_, early_stopping=False)
         n_components = choose_n_components(
             samples,
-            self.config_,
-            fraction=self._fraction_to_hold_out(samples.x),
+            settings,
+            fraction=_fraction_to_hold_out(samples.x, settings),
             scorer=self._scorer,
             **_for_trials(to_train),
         )
-        settings["n_components"] = n_components
-        self.config_ = replace(self.config_, n_components=n_components)
-        if settings["schedule"] == "sequential":
-            self.n_iter_budget_ = self.config_.total_steps
+        self.settings_ = replace(self.settings_, n_components=n_components)
+        if in_turn:
+            self.n_iter_budget_ = self.settings_.total_steps
 
     def _validation(self, data: tuple[np.ndarray, np.ndarray | None] | None) -> Validation | None:
         if data is None:
@@ -263,19 +257,19 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
     def _scorer(self, targets: np.ndarray) -> Any:
         raise NotImplementedError
 
-    def _begin_from(
-        self, samples: Samples, settings: dict[str, Any], callbacks: Sequence[Callback]
-    ) -> WarmStart | None:
+    def _begin_from(self, samples: Samples, callbacks: Sequence[Callback]) -> WarmStart | None:
         """Maps to begin from: an earlier fit's, or distilled ones, or none."""
         if self.warm_start and hasattr(self, "model_"):
-            shapes = (len(self.model_.scaling.center), self.config_.n_components)
-            if shapes == (samples.x.shape[1], settings["n_components"]):
+            shapes = (len(self.model_.scaling.center), len(self.model_.mixing))
+            if shapes == (samples.x.shape[1], self.settings_.n_components):
                 return as_trained(self.model_)
-        if settings["pretraining"] is None:
+        if self.settings_.pretraining is None:
             return None
-        return WarmStart(distilled_maps(samples, settings, self.seed_, telling(callbacks)))
+        maps, self.settings_ = distilled_maps(samples, self.settings_, telling(callbacks))
+        return WarmStart(maps)
 
-    def _set_fitted(self, final: TrainState, samples: Samples, *, whiten: bool) -> None:
+    def _set_fitted(self, final: TrainState, samples: Samples) -> None:
+        whiten = self.settings_.whiten
         self._keep_number_of_maps(final.k)
         scaling = self.center_, self.scale_
         self.model_, mixing = finished_model(final, samples, scaling, whiten=whiten)
@@ -295,7 +289,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
 
     def _with_readout(self, model: Model, phi: np.ndarray, samples: Samples) -> Model:
         """The model with a readout of its coordinates, where training has not brought one."""
-        if self.config_.schedule != "spectral" or samples.target is None:
+        if self.settings_.solver != "spectral" or samples.target is None:
             return model
         n_outputs = len(model.readout.bias)
         return replace(model, readout=solved_readout(phi, samples, n_outputs))
@@ -304,15 +298,15 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         """Warn, once for each kind, of what has gone wrong."""
         spread = np.linspace(0, len(samples) - 1, min(len(samples), ROWS_TO_JUDGE)).astype(int)
         evidence = Evidence(
-            self.config_,
+            self.settings_,
             final.history,
             self.gram_error_,
             coordinates_of(final.maps, samples.x[spread]),
             final.log_scale_ranges,
-            None if self.config_.schedule == "spectral" else loss_by_chance(samples),
+            None if self.settings_.solver == "spectral" else loss_by_chance(samples),
             was_cut_short=self.n_iter_ >= self.n_iter_budget_,
             rate_cuts=final.rate_cuts,
-            rate=rate_in_force(final, self.config_),
+            rate=rate_in_force(final, self.settings_),
         )
         self.warnings_ = findings(evidence)
         for finding in self.warnings_:
@@ -321,8 +315,13 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
     def _keep_number_of_maps(self, n: int) -> None:
         """Say how many maps there are: fewer than asked for where a callback ended the run."""
         self.n_components_ = n
-        self.config_ = replace(self.config_, n_components=n)
-        self.settings_["n_components"] = n
+        self.settings_ = replace(self.settings_, n_components=n)
+
+
+def _fraction_to_hold_out(X: Rows, settings: Settings) -> float:
+    """The share of rows to hold out, which are read at once: at most a moderate number of them."""
+    most = MOST_HELD_OUT / len(X) if is_lazy(X) else 1.0
+    return min(settings.held_out, most)
 
 
 def _for_trials(to_train: dict[str, Any]) -> dict[str, Any]:

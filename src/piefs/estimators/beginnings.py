@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from piefs.core.losses import Readout
 from piefs.core.maps import ScalarMap, unstack
@@ -13,6 +13,7 @@ from piefs.estimators.measures import probe_cross_entropy
 from piefs.training import pretrain
 from piefs.training.batches import Samples
 from piefs.training.callbacks.stages import Telling
+from piefs.training.config import Settings
 from piefs.training.graphs import eigenmaps
 from piefs.training.state import WarmStart
 
@@ -25,22 +26,22 @@ def as_trained(model: Model) -> WarmStart:
     return WarmStart(unstack(model.maps), model.metric, readout)
 
 
-def graph_samples(samples: Samples, settings: dict[str, Any], seed: int, tell: Telling) -> Samples:
+def graph_samples(samples: Samples, settings: Settings, tell: Telling) -> Samples:
     """The rows that the graph is built on, with their eigenmaps for targets."""
     tell(GRAPH, 0, 1)
-    rows = pretrain.subsample(len(samples), seed, settings["graph_rows"])
+    rows = pretrain.subsample(len(samples), settings.seed, settings.graph_rows)
     x = samples.x[rows]
-    targets = eigenmaps(x, settings["n_components"]).astype(x.dtype)
+    targets = eigenmaps(x, settings.n_components).astype(x.dtype)
     tell(GRAPH, 1, 1)
     return Samples(x, targets, samples.weights[rows])
 
 
 def distilled_maps(
-    samples: Samples, settings: dict[str, Any], seed: int, tell: Telling
-) -> list[ScalarMap]:
-    """Maps fitted to a graph's eigenmaps; a calibrated T_class becomes a number in the settings."""
-    rows = pretrain.subsample(len(samples), seed, settings["graph_rows"])
-    n_components = settings["n_components"]
+    samples: Samples, settings: Settings, tell: Telling
+) -> tuple[list[ScalarMap], Settings]:
+    """Maps fitted to a graph's eigenmaps, and the settings with T_class as a number."""
+    rows = pretrain.subsample(len(samples), settings.seed, settings.graph_rows)
+    n_components = settings.n_components
     if len(rows) < n_components + 2:
         raise InputError(
             f"graph-Laplacian pretraining of {n_components} maps needs at least "
@@ -50,16 +51,18 @@ def distilled_maps(
     x = samples.x[rows]
     targets = eigenmaps(x, n_components)
     tell(GRAPH, 1, 1)
-    if settings["t_class"] == "calibrated":
+    if getattr(settings.weighting, "t_class", None) == "calibrated":
         if samples.target is None or samples.target.ndim > 1:
             raise InputError('t_class="calibrated" needs classes')
         labeled = samples.label_weights[rows] > 0
-        settings["t_class"] = probe_cross_entropy(targets[labeled], samples.target[rows][labeled])
-    return pretrain.graph_laplacian_maps(
+        t_class = probe_cross_entropy(targets[labeled], samples.target[rows][labeled])
+        settings = replace(settings, weighting=replace(settings.weighting, t_class=t_class))
+    maps = pretrain.graph_laplacian_maps(
         x,
         targets,
-        hidden=tuple(settings["hidden"]),
-        activation=settings["activation"],
-        seed=seed,
+        hidden=settings.hidden,
+        activation=settings.activation,
+        seed=settings.seed,
         watch=partial(tell, "maps that follow the graph"),
     )
+    return maps, settings

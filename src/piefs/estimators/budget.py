@@ -17,7 +17,7 @@ from piefs.core.losses import ReadoutLoss
 from piefs.estimators.rows import set_aside
 from piefs.training.batches import Samples
 from piefs.training.callbacks.stages import Stage, announce
-from piefs.training.config import TrainConfig
+from piefs.training.config import Settings
 from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
 from piefs.training.state import WarmStart
@@ -25,19 +25,11 @@ from piefs.training.state import WarmStart
 FEWEST_STEPS = 100
 CLEARLY_WORSE = 1.25  # times the lowest loss: such a decay is tried on no further cut
 ENOUGH_HELD_OUT, MOST_CUTS = 200, 4
-FEWEST_ROWS, MOST_ROWS = 100, 10_000
-"""Where the number of steps is chosen by default: with fewer rows the ones set aside would tell
-nothing, and with more there is little to learn by heart in the passes over them."""
-
-
-def worth_choosing(n_rows: int, n_steps: int) -> bool:
-    """Whether there are so few rows, and steps enough, that their number had better be chosen."""
-    return FEWEST_ROWS <= n_rows < MOST_ROWS and n_steps > 2 * FEWEST_STEPS
 
 
 def choose_budget(
     samples: Samples,
-    config: TrainConfig,
+    settings: Settings,
     decays: Sequence[float],
     *,
     validation: Validation | None,
@@ -51,19 +43,20 @@ def choose_budget(
 ) -> tuple[int, float]:
     """The steps after which the loss on validation rows was lowest, and the weight decay it had.
 
-    There are at most as many steps as the config has. Without validation rows, a `fraction` of the
-    labelled rows is set aside for them, more than once where that is few rows. Callbacks are told
+    There are at most as many steps as the settings have. Without validation rows, a `fraction`
+    of the labelled rows is held out, more than once if that is few rows. Callbacks are told
     that `n_stages_after` stages follow.
     """
-    cuts = [(samples, validation)] if validation else _cuts(samples, fraction, config.seed, scorer)
+    seed = settings.seed
+    cuts = [(samples, validation)] if validation else _cuts(samples, fraction, seed, scorer)
     curves: dict[float, list[dict[int, float]]] = {decay: [] for decay in decays}
     n_done = 0
     for n_cuts_left, (kept, held) in zip(range(len(cuts), 0, -1), cuts, strict=True):
-        size = min(config.batch_size, len(kept))
+        size = min(settings.batch_size, len(kept))
         for n_tried, decay in enumerate(curves):
             n_left = n_cuts_left * len(curves) - n_tried
             name = f"trial {n_done + 1} of {n_done + n_left}"
-            with_decay = replace(config, weight_decay=decay, batch_size=size)
+            with_decay = replace(settings, weight_decay=decay, batch_size=size)
             stage = Stage(name, with_decay, n_left + n_stages_after, is_trial=True)
             announce(callbacks, stage)
             trial = train(
@@ -80,7 +73,7 @@ def choose_budget(
         curves = _contenders(curves)
     _, step, decay = min((*lowest_mean(curves[decay]), decay) for decay in curves)
     steps = round(step * len(samples) / len(cuts[0][0]))
-    return min(max(steps, FEWEST_STEPS), config.steps_per_component), decay
+    return min(max(steps, FEWEST_STEPS), settings.steps_per_component), decay
 
 
 def _contenders(

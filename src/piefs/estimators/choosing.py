@@ -22,13 +22,10 @@ from piefs.estimators.measures import loss_by_chance
 from piefs.training.batches import Samples
 from piefs.training.callbacks.stages import Stage, announce
 from piefs.training.columns import coordinates_of
-from piefs.training.config import TrainConfig
+from piefs.training.config import Settings
 from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
 from piefs.training.state import TrainState
-
-MOST_MAPS, ROWS_A_MAP = 32, 10
-"""The most maps to try: no more than one for every ten rows."""
 
 TOLERANCE = 0.02
 """A loss that exceeds the best by less than this share of the loss by chance is as good."""
@@ -41,14 +38,9 @@ PATIENCE = 2
 """So many maps in turn may bring nothing before no further one is trained."""
 
 
-def most_maps(n_rows: int) -> int:
-    """How many maps to choose from."""
-    return min(MOST_MAPS, max(n_rows // ROWS_A_MAP, 1))
-
-
 def choose_n_components(
     samples: Samples,
-    config: TrainConfig,
+    settings: Settings,
     *,
     validation: Validation | None,
     fraction: float,
@@ -57,21 +49,21 @@ def choose_n_components(
     callbacks: Sequence[Callback] = (),
     **to_train: Any,
 ) -> int:
-    """The fewest maps that do as well as the config's number, on validation rows.
+    """The fewest maps that do as well as the settings' number, on validation rows.
 
     Without those, a `fraction` of the labelled rows is set aside.
     """
     if validation is None:
-        kept, held = hold_out(samples, fraction, config.seed)
+        kept, held = hold_out(samples, fraction, settings.seed)
         apart = samples.take(held)
         samples, validation = samples.take(kept), Validation(apart, scorer(apart.targets))
-    announce(callbacks, Stage("choosing the number of maps", config, n_left=2, is_trial=True))
+    announce(callbacks, Stage("choosing the number of maps", settings, n_left=2, is_trial=True))
     chance = loss_by_chance(samples) or 1.0
     stalling = Stalling(validation.samples, readout_loss, chance)
-    in_turn = config.schedule == "sequential"
+    in_turn = settings.solver == "sequential"
     trial = train(
         samples,
-        config,
+        settings,
         readout_loss=readout_loss,
         validation=validation,
         callbacks=[*callbacks, stalling] if in_turn else callbacks,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import Any, Literal
 
@@ -12,10 +13,17 @@ from sklearn.utils import check_random_state
 
 from piefs.core.metric import MetricFactory
 from piefs.core.weighting import Weighting
-from piefs.estimators.settings import resolve_settings
+from piefs.estimators.decisions import Facts, decided
+from piefs.estimators.renamed import BECAME, from_flat
 from piefs.estimators.states import from_plain, to_plain
+from piefs.training.config import Settings
 from piefs.training.loop import Callback
-from piefs.training.presets import PAPER
+
+SHARED = (
+    *("n_components", "steps_per_component", "batch_size", "learning_rate", "weight_decay"),
+    *("hidden", "activation", "smoothness", "pretraining", "graph_rows", "whiten"),
+    "early_stopping",
+)
 
 
 class Configurable(BaseEstimator):
@@ -116,10 +124,15 @@ class Configurable(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(from_plain(state))
 
-    def check_settings(self, n_rows: int, *, supervised: bool = True) -> dict[str, Any]:
-        """What the keywords come to for `n_rows` rows; an InputError where they cannot work."""
-        keywords = {name: getattr(self, name) for name in PAPER}
-        return resolve_settings(self.preset, keywords, supervised=supervised, n_rows=n_rows)
+    def check_settings(self, n_rows: int, *, supervised: bool = True) -> Settings:
+        """What the keywords come to for `n_rows` rows; an InputError if they cannot work."""
+        return decided(self._asked(), Facts(n_rows, is_supervised=supervised))
+
+    def _asked(self) -> Settings:
+        """The settings as they were asked for."""
+        names = [name for name in (*BECAME, *SHARED) if hasattr(self, name)]
+        settings = Settings.of(self.preset, **from_flat({n: getattr(self, n) for n in names}))
+        return replace(settings, held_out=self.validation_fraction)
 
     def _seed(self) -> int:
         """An integer random_state is the seed itself, so that a run can be named by it."""

@@ -22,7 +22,7 @@ from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.lazily import lazily
 from piefs.estimators.measures import gram_errors_of
 from piefs.training.columns import evaluate
-from piefs.training.config import TrainConfig
+from piefs.training.config import Settings
 
 
 @lazily("transform")
@@ -31,7 +31,7 @@ class Coordinates(TransformerMixin):
 
     standardize: bool
     model_: Any
-    config_: TrainConfig
+    settings_: Settings
     center_: np.ndarray
     scale_: np.ndarray
     gram_: np.ndarray
@@ -106,7 +106,7 @@ class Coordinates(TransformerMixin):
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names phi1 … phiK."""
         check_is_fitted(self)
-        names = [f"phi{k + 1}" for k in range(self.config_.n_components)]
+        names = [f"phi{k + 1}" for k in range(self.settings_.n_components)]
         return np.array(names, dtype=object)
 
     def gram_errors(self, X: Any) -> dict[str, float]:

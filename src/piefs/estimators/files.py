@@ -6,26 +6,26 @@ follow, and the weights must fit them exactly. Nothing in a folder is ever execu
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from piefs.core.trees import filled, named_arrays
-from piefs.core.weighting import WEIGHTINGS
+from piefs.core.weighting import DAMPENINGS
 from piefs.data.documents import DAMAGE, described
 from piefs.data.models import read_model, write_model
 from piefs.errors import InputError, ModelFileError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
+from piefs.estimators.configurable import SHARED
 from piefs.estimators.regressor import PIEFSRegressor
-from piefs.estimators.settings import BELONGS_TO, METRIC_OPTIONS, check, train_config
+from piefs.estimators.renamed import BECAME, from_flat
 from piefs.estimators.states import model_shapes
 from piefs.estimators.transformer import PIEFSTransformer
-from piefs.training.config import TrainConfig
+from piefs.training.config import Settings
 from piefs.training.diagnosis import Finding
-from piefs.training.presets import PAPER
 
 ESTIMATORS: dict[str, type[BasePIEFS]] = {
     "PIEFSClassifier": PIEFSClassifier,
@@ -40,7 +40,7 @@ def save(estimator: BasePIEFS, folder: Path, extra: dict[str, Any] | None = None
     """Write a fitted estimator; `extra` goes into the document under its own keys."""
     if not hasattr(estimator, "model_"):
         raise InputError("this estimator is not fitted yet: call fit before save")
-    if not isinstance(estimator.config_.metric, str):
+    if callable(estimator.settings_.metric.name):
         raise InputError("a model with a metric of your own cannot be saved: it has no name")
     arrays = named_arrays(estimator.model_)
     for name in ("center", "scale"):
@@ -54,7 +54,7 @@ def _document(estimator: BasePIEFS) -> dict[str, Any]:
     classes = getattr(estimator, "classes_", None)
     return {
         "estimator": type(estimator).__name__,
-        "settings": estimator.settings_,
+        "settings": estimator.settings_.document(),
         "standardize": bool(estimator.standardize),
         "seed": estimator.seed_,
         "n_features": estimator.n_features_in_,
@@ -109,20 +109,15 @@ def load_with_document(folder: Path) -> tuple[Any, dict[str, Any]]:
 def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     if document["estimator"] not in ESTIMATORS:
         raise ModelFileError(f"unknown estimator {document['estimator']!r}")
-    settings = _completed(document["settings"])
-    weighting = settings["weighting"]
+    settings = _settings(document)
     estimator: Any = ESTIMATORS[document["estimator"]](
-        **_keywords(document["settings"]),
+        **_keywords(settings),
         standardize=document["standardize"],
         random_state=document["seed"],
     )
-    if weighting not in WEIGHTINGS:
-        settings["weighting"] = "static"  # an object's repr: it mattered in training only
-    check(settings)
-    estimator.settings_ = dict(document["settings"])
-    estimator.seed_ = int(document["seed"])
-    estimator.config_ = train_config(settings, seed=estimator.seed_)
-    estimator._dtype = np.dtype(settings["dtype"])
+    estimator.settings_ = settings
+    estimator.seed_ = settings.seed
+    estimator._dtype = np.dtype(settings.optimizer.dtype)
     estimator.n_features_in_ = _count(document, "n_features", 1)
     n_outputs = _count(document, "n_outputs", 0)
     if document["feature_names"] is not None:
@@ -135,11 +130,11 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
             raise ModelFileError(f"the {name} of the inputs does not fit model.json")
         setattr(estimator, f"{name}_", values)
     sizes = estimator.n_features_in_, n_outputs
-    _check_sizes(estimator.config_, *sizes, arrays)
-    like = model_shapes(estimator.config_, *sizes, estimator._dtype)
+    _check_sizes(settings, *sizes, arrays)
+    like = model_shapes(settings, *sizes, estimator._dtype)
     estimator.model_ = filled(like, arrays)
     estimator.gram_error_ = float(document["gram_error"])
-    n_components = estimator.n_components_ = estimator.config_.n_components
+    n_components = estimator.n_components_ = settings.n_components
     energies = np.array(document["energies"], dtype=float)
     estimator.energies_ = energies.reshape(n_components)
     for name in ("gram", "dirichlet"):
@@ -172,31 +167,43 @@ def _count(document: dict[str, Any], name: str, least: int) -> int:
 
 
 def _check_sizes(
-    config: TrainConfig, n_features: int, n_outputs: int, arrays: dict[str, np.ndarray]
+    settings: Settings, n_features: int, n_outputs: int, arrays: dict[str, np.ndarray]
 ) -> None:
     """Refuse sizes that the weights do not have before anything of that size is built."""
     maps, bias = arrays["maps.net.weights.0"].shape, arrays["readout.bias"].shape
-    if (*maps[:2], *bias) != (config.n_components, n_features, n_outputs):
+    if (*maps[:2], *bias) != (settings.n_components, n_features, n_outputs):
         raise ModelFileError(
             f"the weights do not fit model.json: they are of {list(maps[:2])} maps and inputs and "
             f"{list(bias)} outputs"
         )
-    if max(len(config.hidden), len(config.metric_hidden)) > MOST_LAYERS:
+    if max(len(settings.hidden), len(settings.metric.widths)) > MOST_LAYERS:
         raise ModelFileError(f"a network has at most {MOST_LAYERS} hidden layers")
     largest = max(max(array.shape, default=0) for array in arrays.values())
-    if (config.metric_depth or 0) > largest:
-        raise ModelFileError("the weights do not fit model.json: its metric_depth is larger")
+    if (settings.metric.depth or 0) > largest:
+        raise ModelFileError("the weights do not fit model.json: the depth of its metric is larger")
 
 
-def _completed(settings: dict[str, Any]) -> dict[str, Any]:
-    """The settings with values for those that were not used, or not yet known."""
-    return {
-        name: PAPER[name] if value is None and name in (*BELONGS_TO, *METRIC_OPTIONS) else value
-        for name, value in (PAPER | settings).items()
-    }
+def _settings(document: dict[str, Any]) -> Settings:
+    """The settings of a document; those of earlier versions were flat, None if not used."""
+    found = document["settings"]
+    if "solver" in found:
+        return Settings.from_document(found | {"seed": int(document["seed"])})
+    if isinstance(found["weighting"], str) and found["weighting"] not in (*DAMPENINGS, "static"):
+        found = found | {"weighting": None}  # an object's repr: it mattered in training only
+    preset = "default" if found["whiten"] else "paper"
+    settings = replace(Settings.of(preset, **from_flat(found)), seed=int(document["seed"]))
+    return replace(settings, asked={})
 
 
-def _keywords(settings: dict[str, Any]) -> dict[str, Any]:
-    """Constructor keywords that say what the settings say."""
-    plain = {name: value for name, value in settings.items() if name != "weighting"}
-    return plain | {"preset": "paper"}
+def _keywords(settings: Settings) -> dict[str, Any]:
+    """Flat keywords that say what the settings say."""
+    found: dict[str, Any] = {"preset": settings.preset}
+    usual = Settings.of(settings.preset, solver=settings.solver)
+    for name in (*BECAME, *SHARED):
+        keyword, _, part = BECAME.get(name, name).partition(".")
+        value, other = getattr(settings, keyword), getattr(usual, keyword)
+        if part:
+            value, other = getattr(value, part, None), getattr(other, part, None)
+        if value != other or name == "schedule":
+            found[name] = value
+    return found

@@ -122,7 +122,7 @@ PARAMETERS = """
         two.
     warnings_ : list of Finding
         What has gone wrong in training, if anything: its kind, what was seen, and what to do.
-    config_, seed_ : TrainConfig, int
+    settings_, seed_ : Settings, int
         What the keywords came to.
 """
 

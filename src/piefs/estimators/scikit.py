@@ -54,9 +54,9 @@ class ScikitLearnCallbacks:
             self._fit = self.estimator._init_callback_context(max_subtasks=stage.n_left)
             self._fit.call_on_fit_task_begin(estimator=self.estimator, **self.given)
         self._end_stage()
-        config = stage.config
-        n_turns = config.n_components // config.maps_at_once
-        n_rows = n_turns * ceil(config.steps_per_component / config.log_every)
+        settings = stage.settings
+        n_turns = settings.n_components // settings.maps_at_once
+        n_rows = n_turns * ceil(settings.steps_per_component / settings.optimizer.log_every)
         self._stage = self._fit.subcontext(task_name=stage.name, max_subtasks=n_rows)
         self._stage.call_on_fit_task_begin(estimator=self.estimator, **self.given)
         self._new_rows = NewRows()

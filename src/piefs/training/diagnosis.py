@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from piefs.training.config import TrainConfig
+from piefs.training.config import Settings
 from piefs.training.history import Row
 
 FEWEST_ROWS = 10
@@ -85,7 +85,7 @@ class Evidence:
     cut, and `rate` is what was left of it.
     """
 
-    config: TrainConfig
+    settings: Settings
     history: Sequence[Row]
     gram_error: float
     raw: np.ndarray
@@ -117,7 +117,7 @@ def n_constants(evidence: Evidence) -> int:
     The constant is the smoothest function of all: without labels, or where smoothness gets its
     turn by weights that change, one map may well be it.
     """
-    return int(evidence.chance is None or evidence.config.schedule == "sequential")
+    return int(evidence.chance is None or evidence.settings.solver == "sequential")
 
 
 def _rate_cut(evidence: Evidence) -> Finding | None:
@@ -128,7 +128,7 @@ def _rate_cut(evidence: Evidence) -> Finding | None:
         "rate-cut",
         f"Losses or parameters did not stay finite after step {evidence.rate_cuts[0]}: the steps "
         f"were taken again at a smaller learning rate, cut {times} time{'s' * (times > 1)} from "
-        f"{evidence.config.learning_rate:g} to {evidence.rate:.2g}.",
+        f"{evidence.settings.learning_rate:g} to {evidence.rate:.2g}.",
         f"Set learning_rate={evidence.rate:.1g} from the start, and see that no column of the data "
         "has values far beyond its others.",
         bad=False,
@@ -170,7 +170,7 @@ def _gram_error(evidence: Evidence) -> Finding | None:
         "sequential": "take more steps_per_component or a smaller t_orth",
         "spectral": "take more steps_per_component, or less smoothness",
     }.get(
-        evidence.config.schedule, "raise orthogonality (ten times what it is), or lower smoothness"
+        evidence.settings.solver, "raise orthogonality (ten times what it is), or lower smoothness"
     )
     return Finding(
         "gram-error",
@@ -181,7 +181,7 @@ def _gram_error(evidence: Evidence) -> Finding | None:
 
 
 def _still_improving(evidence: Evidence) -> Finding | None:
-    in_turn = evidence.config.schedule == "sequential"  # where each new map lowers the loss anew
+    in_turn = evidence.settings.solver == "sequential"  # where each new map lowers the loss anew
     losses = shares_of_chance(evidence)
     if in_turn or not evidence.was_cut_short or not losses:
         return None
@@ -192,7 +192,7 @@ def _still_improving(evidence: Evidence) -> Finding | None:
         "still-improving",
         f"The validation loss was still falling when the steps ended: by {100 * fall:.0f} % of the "
         "loss of a constant prediction in their second half.",
-        f"Take more steps_per_component than {evidence.config.steps_per_component}.",
+        f"Take more steps_per_component than {evidence.settings.steps_per_component}.",
     )
 
 

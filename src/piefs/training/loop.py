@@ -27,8 +27,9 @@ from piefs.core.objectives import (
     SpectralObjective,
 )
 from piefs.training.batches import Samples, chunk_length, chunks, prefetched
+from piefs.training.checks import SOLVERS
 from piefs.training.columns import Columns
-from piefs.training.config import SCHEDULES, TrainConfig
+from piefs.training.config import Settings
 from piefs.training.following import follow_maps, passes_mark
 from piefs.training.history import HeldOut, Validation
 from piefs.training.runtime import drop_compiled_if_many
@@ -53,7 +54,7 @@ Callback = Callable[[TrainState], object]
 @telling_of_loss()
 def train(
     samples: Samples,
-    config: TrainConfig,
+    settings: Settings,
     *,
     n_outputs: int = 0,
     readout_loss: ReadoutLoss | None = cross_entropy,
@@ -69,31 +70,31 @@ def train(
     Where a callback returns True, the maps that descend are frozen and no further one is begun:
     the final state then may have fewer than K.
     """
-    _check(config, n_outputs, readout_loss, validation)
+    _check(settings, n_outputs, readout_loss, validation)
     drop_compiled_if_many()
-    objective = _objective(config, readout_loss, samples)
-    state = state or initial_state(samples, config, n_outputs, warm_start)
+    objective = _objective(settings, readout_loss, samples)
+    state = state or initial_state(samples, settings, n_outputs, warm_start)
     devices = samples.devices
-    cache = Columns(samples.x, config.n_components, state.frozen, devices)
-    held_out = _held_out(validation, config, objective, state)
+    cache = Columns(samples.x, settings.n_components, state.frozen, devices)
+    held_out = _held_out(validation, settings, objective, state)
     is_asked_to_end = False
 
-    for k in range(state.k, config.n_components, config.maps_at_once):  # 1: for k = 1 to K do
+    for k in range(state.k, settings.n_components, settings.maps_at_once):  # 1: for k = 1 to K do
         frozen_error = cache.frozen_gram_error(samples.weights)
-        feed = _feed(samples, config, k, state.step, cache)  # 3: θ_j fixed for all j < k
-        descended = partial(_descended, samples, config, objective, frozen_error, held_out)
+        feed = _feed(samples, settings, k, state.step, cache)  # 3: θ_j fixed for all j < k
+        descended = partial(_descended, samples, settings, objective, frozen_error, held_out)
         for batches in prefetched(feed):  # 2: until the budget is exhausted do
-            if devices.any(is_asked_to_end or has_converged(state, config)):
+            if devices.any(is_asked_to_end or has_converged(state, settings)):
                 break
             while (after := descended(state, *batches)) is None:  # 4, 5, 6: see `loss_on`
-                state = with_rate_cut(state, config)
+                state = with_rate_cut(state, settings)
             state = after
             is_asked_to_end = _any_asks_to_end(callbacks, state)
-        state = with_interval_over(state, config, held_out)
-        if k + config.maps_at_once < config.n_components:  # later turns will need them
+        state = with_interval_over(state, settings, held_out)
+        if k + settings.maps_at_once < settings.n_components:  # later turns will need them
             for columns in (cache, *([held_out.columns] if held_out else [])):
                 columns.append(state.params.phi)
-        state = with_turn_over(state, config, samples, warm_start)
+        state = with_turn_over(state, settings, samples, warm_start)
         is_asked_to_end |= _any_asks_to_end(callbacks, state)
         if devices.any(is_asked_to_end):
             break
@@ -101,73 +102,71 @@ def train(
 
 
 def _check(
-    config: TrainConfig,
+    settings: Settings,
     n_outputs: int,
     readout_loss: ReadoutLoss | None,
     validation: Validation | None,
 ) -> None:
-    if config.schedule not in SCHEDULES:
-        raise ValueError(f"unknown schedule {config.schedule!r}; there are {SCHEDULES}")
+    if settings.solver not in SOLVERS:
+        raise ValueError(f"unknown solver {settings.solver!r}; there are {SOLVERS}")
     if readout_loss is not None and n_outputs < 1:
         raise ValueError("a readout needs outputs: give n_outputs, or readout_loss=None")
-    if config.patience is not None and validation is None:
+    if settings.patience is not None and validation is None:
         raise ValueError("patience needs validation rows to watch")
 
 
-def _objective(
-    config: TrainConfig, readout_loss: ReadoutLoss | None, samples: Samples
-) -> Objective:
+def _objective(settings: Settings, readout_loss: ReadoutLoss | None, samples: Samples) -> Objective:
     # A batch of one row has no halves, and one of all rows is the population as far as is known.
-    population_gram = config.gram == "population" and 1 < config.batch_size < len(samples)
+    population_gram = settings.gram == "population" and 1 < settings.batch_size < len(samples)
     shared = {
         "readout_loss": readout_loss,
-        "anisotropy": config.anisotropy,
+        "anisotropy": settings.metric.anisotropy,
         "population_gram": population_gram,
         "n_rows": samples.n_effective,
     }
-    if config.schedule == "sequential":
-        return SequentialObjective(config.weighting, **shared)
-    if config.schedule == "spectral":
-        return SpectralObjective(config.smoothness, config.anisotropy)
-    prefix_weight = config.prefix_weight if config.schedule == "nested" else 0.0
-    return JointObjective(config.orthogonality, config.smoothness, prefix_weight, **shared)
+    if settings.solver == "sequential":
+        return SequentialObjective(settings.weighting, **shared)
+    if settings.solver == "spectral":
+        return SpectralObjective(settings.energy_weight, settings.metric.anisotropy)
+    prefix_weight = (settings.weighting.prefix or 0.0) if settings.solver == "nested" else 0.0
+    return JointObjective(settings.weighting.orth, settings.energy_weight, prefix_weight, **shared)
 
 
 def _held_out(
-    validation: Validation | None, config: TrainConfig, objective: Objective, state: TrainState
+    validation: Validation | None, settings: Settings, objective: Objective, state: TrainState
 ) -> HeldOut | None:
     if validation is None:
         return None
-    columns = Columns(validation.samples.x, config.n_components, state.frozen)
+    columns = Columns(validation.samples.x, settings.n_components, state.frozen)
     if isinstance(objective, SequentialObjective):
         # All validation rows count at once, so it is their own Gram matrix that is meant.
         objective = replace(objective, population_gram=False)
-    needs_losses = config.patience is not None and config.schedule == "sequential"
+    needs_losses = settings.patience is not None and settings.solver == "sequential"
     return HeldOut(validation, columns, objective, needs_losses)
 
 
 def _feed(
-    samples: Samples, config: TrainConfig, k: int, first_step: int, cache: Columns
+    samples: Samples, settings: Settings, k: int, first_step: int, cache: Columns
 ) -> Iterator[tuple[Batch, int, int]]:
-    batch_size, total = min(config.batch_size, len(samples)), config.steps_per_component
-    interval = min(config.log_every, total)
+    batch_size, total = min(settings.batch_size, len(samples)), settings.steps_per_component
+    interval = min(settings.optimizer.log_every, total)
     length = chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval)
     return chunks(
         samples,
         cache.values,
-        seed=config.seed,
+        seed=settings.seed,
         k=k,
         batch_size=batch_size,
         first_step=first_step,
         n_steps=total,
         length=length,
-        window=config.shuffle_window,
+        window=settings.optimizer.window,
     )
 
 
 def _descended(
     samples: Samples,
-    config: TrainConfig,
+    settings: Settings,
     objective: Objective,
     frozen_error: float,
     held_out: HeldOut | None,
@@ -186,19 +185,19 @@ def _descended(
             Steps(
                 first_step,
                 n_steps,
-                config.steps_per_component,
-                rate_in_force(state, config),
-                config.weight_decay,
+                settings.steps_per_component,
+                rate_in_force(state, settings),
+                settings.weight_decay,
             ),
-            optimizer=config.optimizer,
+            optimizer=settings.optimizer.rule,
             mesh=devices.mesh,
         )
     )
     if devices.any(not is_finite):  # all processes go back, or none
         return None
     state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
-    state = _with_metric_refreshed(state, config, samples, n_steps)
-    return with_steps_counted(state, config, sums, n_steps, held_out)
+    state = _with_metric_refreshed(state, settings, samples, n_steps)
+    return with_steps_counted(state, settings, sums, n_steps, held_out)
 
 
 def _any_asks_to_end(callbacks: Sequence[Callback], state: TrainState) -> bool:
@@ -208,11 +207,11 @@ def _any_asks_to_end(callbacks: Sequence[Callback], state: TrainState) -> bool:
 
 
 def _with_metric_refreshed(
-    state: TrainState, config: TrainConfig, samples: Samples, n_steps: int
+    state: TrainState, settings: Settings, samples: Samples, n_steps: int
 ) -> TrainState:
     """The state, a metric that follows the maps set anew where a share of the steps is done."""
-    metric, total = state.params.metric, config.steps_per_component
+    metric, total = state.params.metric, settings.steps_per_component
     before = state.step - n_steps
     if not metric.follows_maps or not passes_mark(before, state.step, total):
         return state
-    return replace(state, params=follow_maps(state.params, state.frozen, samples, config.seed))
+    return replace(state, params=follow_maps(state.params, state.frozen, samples, settings.seed))

@@ -19,7 +19,7 @@ from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, init_
 from piefs.errors import DivergedError
 from piefs.training.batches import Samples
 from piefs.training.columns import energies_of, log_scale_range
-from piefs.training.config import TrainConfig
+from piefs.training.config import TOLERANCE, Settings
 from piefs.training.history import LOSSES, HeldOut, has_plateaued, means_of
 from piefs.training.step import begun
 
@@ -79,95 +79,95 @@ class TrainState:
         return self.step == 0 and self.k > 0
 
 
-def rate_in_force(state: TrainState, config: TrainConfig) -> float:
+def rate_in_force(state: TrainState, settings: Settings) -> float:
     """The learning rate at its highest, after all cuts."""
-    return config.learning_rate / RATE_CUT ** len(state.rate_cuts)
+    return settings.learning_rate / RATE_CUT ** len(state.rate_cuts)
 
 
-def with_rate_cut(state: TrainState, config: TrainConfig) -> TrainState:
+def with_rate_cut(state: TrainState, settings: Settings) -> TrainState:
     """The state with a smaller rate for what comes; an error where that has not helped before."""
     step = sum(state.steps) + state.step
     if len(state.rate_cuts) == MOST_RATE_CUTS:
         raise DivergedError(
             f"losses or parameters are not finite soon after step {step}, at smaller rates neither "
-            f"(tried down to {rate_in_force(state, config):.2g}): lower learning_rate (it is "
-            f"{config.learning_rate:g}), and see that no column of the data has values far beyond "
-            "its others, and no row a weight far beyond the others'",
+            f"(tried down to {rate_in_force(state, settings):.2g}): lower learning_rate (it is "
+            f"{settings.learning_rate:g}), and see that no column has values far beyond its "
+            "others, and no row a weight far beyond the others'",
             state,
         )
     return replace(state, rate_cuts=(*state.rate_cuts, step))
 
 
 def initial_state(
-    samples: Samples, config: TrainConfig, n_outputs: int, warm_start: WarmStart | None = None
+    samples: Samples, settings: Settings, n_outputs: int, warm_start: WarmStart | None = None
 ) -> TrainState:
     """Nothing trained yet: the first maps, the metric and the readout as they begin."""
     dtype, n_features = samples.x.dtype, samples.x.shape[1]
-    metric = fresh_metric(config, _key(config, config.n_components), n_features, dtype)
-    readout = init_readout(n_outputs, config.n_components, dtype)
+    metric = fresh_metric(settings, _key(settings, settings.n_components), n_features, dtype)
+    readout = init_readout(n_outputs, settings.n_components, dtype)
     if warm_start is not None:
         metric, readout = warm_start.metric or metric, warm_start.readout or readout
-    if config.schedule != "sequential":
-        nested = config.schedule == "nested"
-        stacked = init_prefix_readouts(n_outputs, config.n_components, dtype, nested=nested)
+    if settings.solver != "sequential":
+        nested = settings.solver == "nested"
+        stacked = init_prefix_readouts(n_outputs, settings.n_components, dtype, nested=nested)
         readout = jax.tree.map(np.add, stacked, readout)
-    maps = initial_maps(config, 0, samples, warm_start)
+    maps = initial_maps(settings, 0, samples, warm_start)
     params = jax.device_put(Trainable(maps, metric, readout))
-    return TrainState(0, 0, params, begun(config.optimizer, params))
+    return TrainState(0, 0, params, begun(settings.optimizer.rule, params))
 
 
-def fresh_metric(config: TrainConfig, key: Array, n_features: int, dtype: Any) -> MetricField:
-    """The metric that the config describes, as it begins."""
+def fresh_metric(settings: Settings, key: Array, n_features: int, dtype: Any) -> MetricField:
+    """The metric that the settings describe, as it begins."""
     return init_metric(
-        config.metric,
+        settings.metric.name,
         key,
         n_features,
-        config.metric_hidden,
+        settings.metric.widths,
         dtype,
-        scope=config.metric_scope,
-        constraint=config.metric_constraint,
-        bound=config.metric_bound,
-        depth=config.metric_depth,
+        scope=settings.metric.scope,
+        constraint=settings.metric.constraint,
+        bound=settings.metric.bound,
+        depth=settings.metric.depth,
     )
 
 
-def _key(config: TrainConfig, stream: int) -> Array:
+def _key(settings: Settings, stream: int) -> Array:
     """Stream k < K initialises φ_k, stream K the metric."""
-    return jax.random.fold_in(jax.random.key(config.seed), stream)
+    return jax.random.fold_in(jax.random.key(settings.seed), stream)
 
 
 def initial_maps(
-    config: TrainConfig, k: int, samples: Samples, warm_start: WarmStart | None
+    settings: Settings, k: int, samples: Samples, warm_start: WarmStart | None
 ) -> ScalarMap:
     """Map k as it begins, or the stack of all maps where they descend together."""
-    if config.schedule != "sequential":
+    if settings.solver != "sequential":
         return stack(
-            [_initial_map(config, j, samples, warm_start) for j in range(config.n_components)]
+            [_initial_map(settings, j, samples, warm_start) for j in range(settings.n_components)]
         )
-    return _initial_map(config, k, samples, warm_start)
+    return _initial_map(settings, k, samples, warm_start)
 
 
 def _initial_map(
-    config: TrainConfig, k: int, samples: Samples, warm_start: WarmStart | None
+    settings: Settings, k: int, samples: Samples, warm_start: WarmStart | None
 ) -> ScalarMap:
     if warm_start is not None:
         return jax.tree.map(jnp.array, warm_start.maps[k])
     n_features, dtype = samples.x.shape[1], samples.x.dtype
-    return init_map(_key(config, k), n_features, config.hidden, config.activation, dtype)
+    return init_map(_key(settings, k), n_features, settings.hidden, settings.activation, dtype)
 
 
 def with_turn_over(
-    state: TrainState, config: TrainConfig, samples: Samples, warm_start: WarmStart | None
+    state: TrainState, settings: Settings, samples: Samples, warm_start: WarmStart | None
 ) -> TrainState:
     """The state with the maps of this turn frozen and the next one begun; the rest carries on.
 
     Energies are taken with the metric as it is now, before later maps change it.
     """
     phi, metric = state.params.phi, state.params.metric
-    params, k = state.params, state.k + config.maps_at_once
-    maps = [phi] if config.schedule == "sequential" else unstack(phi)
-    if k < config.n_components:
-        fresh = initial_maps(config, k, samples, warm_start)
+    params, k = state.params, state.k + settings.maps_at_once
+    maps = [phi] if settings.solver == "sequential" else unstack(phi)
+    if k < settings.n_components:
+        fresh = initial_maps(settings, k, samples, warm_start)
         params = jax.device_put(Trainable(fresh, metric, state.params.readout))
     log_scales = (log_scale_range(metric, samples),) * len(maps)
     return replace(
@@ -175,7 +175,7 @@ def with_turn_over(
         k=k,
         step=0,
         params=params,
-        opt_state=begun(config.optimizer, params),
+        opt_state=begun(settings.optimizer.rule, params),
         frozen=(*state.frozen, *maps),
         energies=(*state.energies, *energies_of(stack(maps), metric, samples).tolist()),
         log_scale_ranges=(*state.log_scale_ranges, *log_scales),
@@ -183,17 +183,17 @@ def with_turn_over(
     )
 
 
-def has_converged(state: TrainState, config: TrainConfig) -> bool:
+def has_converged(state: TrainState, settings: Settings) -> bool:
     """Whether the maps that descend now have stopped to improve on the validation rows."""
     done = sum(state.steps)
     rows = [row for row in state.history if row["step"] > done]
-    watched = LOSSES if config.schedule == "sequential" else ("validation_loss",)
-    return has_plateaued(rows, watched, config.patience, config.tolerance)
+    watched = LOSSES if settings.solver == "sequential" else ("validation_loss",)
+    return has_plateaued(rows, watched, settings.patience, TOLERANCE)
 
 
 def with_steps_counted(
     state: TrainState,
-    config: TrainConfig,
+    settings: Settings,
     sums: StepRecord,
     n_steps: int,
     held_out: HeldOut | None,
@@ -207,13 +207,13 @@ def with_steps_counted(
     new = [float(value) for value in sums]
     count, total = count + n_steps, tuple(np.add(total, new).tolist())
     state = replace(state, interval=(count, total))
-    if count < config.log_every and state.step < config.steps_per_component:
+    if count < settings.optimizer.log_every and state.step < settings.steps_per_component:
         return state
-    return with_interval_over(state, config, held_out)
+    return with_interval_over(state, settings, held_out)
 
 
 def with_interval_over(
-    state: TrainState, config: TrainConfig, held_out: HeldOut | None
+    state: TrainState, settings: Settings, held_out: HeldOut | None
 ) -> TrainState:
     """The state with a history row for the steps since the last one, if there were any.
 
@@ -222,7 +222,7 @@ def with_interval_over(
     count, total = state.interval
     if not count:
         return state
-    row = {"step": sum(state.steps) + state.step, "map": state.k + config.maps_at_once}
+    row = {"step": sum(state.steps) + state.step, "map": state.k + settings.maps_at_once}
     row |= means_of(total, count)
     if held_out is not None:
         row |= held_out.row(state.params, state.readout)

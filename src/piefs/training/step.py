@@ -137,7 +137,7 @@ def losses_on(params: Trainable, batch: Batch, loss: TurnLoss) -> StepRecord:
 
 def begun(optimizer: Optimizer, params: Any) -> optax.OptState:
     """An optimiser's fresh state for these parameters."""
-    shapes = jax.eval_shape(TRANSFORMS[optimizer.direction].init, params)
+    shapes = jax.eval_shape(TRANSFORMS[optimizer.name].init, params)
     zeros = jax.tree.map(lambda a: np.zeros(a.shape, a.dtype), shapes)  # both begin at zero
     return jax.device_put(zeros)
 
@@ -165,7 +165,7 @@ def moved(
     The decay is decoupled (AdamW): weight matrices shrink by rate × weight_decay a step, biases
     do not.
     """
-    updates, state = TRANSFORMS[optimizer.direction].update(grads, state, params)
+    updates, state = TRANSFORMS[optimizer.name].update(grads, state, params)
 
     def after(path: tuple, param: Array, update: Array) -> Array:
         if any(getattr(key, "name", None) == "weights" for key in path):

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from piefs.estimators.settings import BELONGS_TO
-from piefs.training.presets import resolve
+from piefs.training.config import Settings
 
 Keywords = dict[str, Any]
 
@@ -59,9 +58,9 @@ def candidate(index: int, seed: int, fixed: Keywords) -> Keywords:
 def open_to_choice(fixed: Keywords) -> dict[str, Callable[[np.random.Generator], Any]]:
     """The settings that are not fixed and mean something to the schedule that is."""
     preset, schedule = fixed.get("preset", "default"), fixed.get("schedule")
-    schedule = resolve(preset, schedule=schedule)["schedule"]
+    solver = Settings.of(preset, solver=schedule).solver
     return {
         name: draw
         for name, draw in SPACE.items()
-        if name not in fixed and schedule in BELONGS_TO.get(name, (schedule,))
+        if name not in fixed and (name != "smoothness" or solver != "sequential")
     }

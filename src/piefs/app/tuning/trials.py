@@ -38,7 +38,7 @@ class Problem:
     def steps(self, keywords: Keywords) -> int:
         """The steps that a whole fit may take."""
         settings = self.estimator(keywords, 0).check_settings(len(self.train[0]))
-        return int(settings["steps_per_component"])
+        return settings.steps_per_component
 
 
 def run_trial(problem: Problem, keywords: Keywords, share: float, seed: int) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class ProgressBar:
     def begin(self, stage: Stage) -> None:
         """Start anew, for this stage."""
         self._stage = stage
-        self._start(f"{stage.name}, compiling", stage.config.total_steps)
+        self._start(f"{stage.name}, compiling", stage.settings.total_steps)
 
     def _start(self, description: str, total: int) -> None:
         if self._bar is None:
@@ -100,17 +100,17 @@ class ProgressPrinter:
 
     def begin(self, stage: Stage) -> None:
         """Print what the next steps are for."""
-        print(f"{stage.name}: at most {stage.config.total_steps:,} steps", flush=True)
+        print(f"{stage.name}: at most {stage.settings.total_steps:,} steps", flush=True)
         self._stage, self._new_rows, self._pace = stage, NewRows(), Pace()
         self._has_told_time = False
 
     def __call__(self, state: TrainState) -> None:
         """Print what is new in the state."""
-        done, total = self._stage.steps_done(state), self._stage.config.total_steps
+        done, total = self._stage.steps_done(state), self._stage.settings.total_steps
         left = self._pace.time_left(done, total)
         rows = self._new_rows(state)
         is_worth_a_line = not self._has_told_time and total * SHARE_TO_TIME <= done < total
-        is_worth_a_line &= self._stage.config.schedule != "sequential"  # where each map has its own
+        is_worth_a_line &= self._stage.settings.solver != "sequential"  # where each map has its own
         if rows and not state.is_between_turns and (self.verbose > 1 or is_worth_a_line):
             self._has_told_time = True
             print(f"  step {rows[-1]['step']:,}: {self._losses(rows[-1])}{left}", flush=True)
@@ -119,7 +119,7 @@ class ProgressPrinter:
             print(f"{which}: {self._losses(state.history[-1])}{left}", flush=True)
 
     def _losses(self, row: dict[str, float]) -> str:
-        is_of_graph = self._stage.config.schedule == "spectral"
+        is_of_graph = self._stage.settings.solver == "spectral"
         parts = [
             f"Gram error {row['gram_error']:.4f}",
             f"{'distance to the graph' if is_of_graph else 'class loss'} {row['loss_class']:.4f}",

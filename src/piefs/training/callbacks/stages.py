@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from piefs.training.config import TrainConfig
+from piefs.training.config import Settings
 from piefs.training.loop import Callback
 from piefs.training.state import TrainState
 
@@ -14,23 +14,23 @@ from piefs.training.state import TrainState
 class Stage:
     """One run of training within a fit.
 
-    `name` says what it is for ("trial 2 of 3", "training"), `config` what will be done; with
+    `name` says what it is for ("trial 2 of 3", "training"), `settings` what will be done; with
     `n_left` stages to come, itself included, as far as is known. A trial's model is not kept.
     """
 
     name: str
-    config: TrainConfig
+    settings: Settings
     n_left: int = 1
     is_trial: bool = False
 
     def steps_done(self, state: TrainState) -> int:
         """Steps behind the state, a turn that ended early counted whole."""
-        return len(state.steps) * self.config.steps_per_component + state.step
+        return len(state.steps) * self.settings.steps_per_component + state.step
 
     def describe(self, state: TrainState) -> str:
         """Which maps descend, or were frozen last."""
-        n = self.config.n_components
-        if self.config.schedule != "sequential":
+        n = self.settings.n_components
+        if self.settings.solver != "sequential":
             return f"all {n} maps" if n > 1 else "1 map"
         return f"map {min(state.k + (not state.is_between_turns), n)} of {n}"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -83,7 +82,7 @@ class MLflow:
         self._is_ours = mlflow.active_run() is None
         if self._is_ours:
             mlflow.start_run(run_name=self.run_name)
-        mlflow.log_params({name: str(value) for name, value in asdict(stage.config).items()})
+        mlflow.log_params({name: str(value) for name, value in stage.settings.document().items()})
         self._is_recording, self._new_rows = True, NewRows()
 
     def __call__(self, state: TrainState) -> None:

@@ -1,0 +1,206 @@
+"""What the data decide: settings without any "auto", from those that were asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from piefs.core.weighting import Static
+from piefs.errors import InputError
+from piefs.training.config import Settings
+
+PASSES, FEWEST_STEPS, MOST_STEPS = 16, 2000, 20_000
+"""The rule for steps_per_component="auto": passes over the rows, within limits."""
+
+BATCHES_A_PASS, SMALL_BATCH, LARGE_BATCH = 8, 64, 256
+"""The rule for batch_size="auto": an eighth of the rows, within limits."""
+
+WEIGHT_DECAYS = (0.3, 3.0, 10.0)
+"""What weight_decay="auto" is chosen from by trials; without trials it is the first."""
+
+FEW_FEATURES = 64
+ROWS_TO_SPARE = 10_000  # with so many rows, some can be held out for early stopping
+STREAMED_WINDOW = 2**17  # rows among which those read from a file are shuffled
+MOST_MAPS, ROWS_A_MAP = 32, 10
+"""n_components="auto" tries at most so many maps, and no more than one for every ten rows."""
+
+FEWEST_STEPS_TRIED, FEWEST_ROWS, MOST_ROWS = 100, 100, 10_000
+"""Trials choose the number of steps by default for so many rows: with fewer, held-out rows say
+little, and with more there is little overfitting in the passes over them."""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a decision needs to know of the data.
+
+    `n_rows` counts what settings follow from: for "spectral", unlabelled rows too.
+    """
+
+    n_rows: int
+    n_features: int = 1
+    is_supervised: bool = True
+    is_streamed: bool = False
+    is_validated: bool = False
+
+
+def rows_to_learn_from(solver: str | None, rows: Any, unlabeled: Any) -> int:
+    """The rows that settings follow from: a graph treats labelled and unlabelled ones alike."""
+    return len(rows) + (len(unlabeled) if solver == "spectral" and unlabeled is not None else 0)
+
+
+def decays_for(weight_decay: float | str) -> tuple[float, ...]:
+    """The weight decays to choose from: one, unless it is "auto"."""
+    return WEIGHT_DECAYS if weight_decay == "auto" else (float(weight_decay),)
+
+
+def decided(settings: Settings, facts: Facts) -> Settings:
+    """The settings for these data; an InputError if they cannot work together, or with the data.
+
+    Two are left for `fit` to finish: n_components="auto" and weight_decay="auto", by trials.
+    """
+    _check_auto_components(settings, facts)
+    settings = replace(settings, solver=_solver(settings, facts))
+    check_relevance(settings)
+    settings = replace(settings, n_components=_n_components(settings, facts))
+    n_rows = min(facts.n_rows, settings.graph_rows) if _is_spectral(settings) else facts.n_rows
+    batch: Any = settings.batch_size
+    if batch == "auto":
+        batch = min(max(n_rows // BATCHES_A_PASS, SMALL_BATCH), LARGE_BATCH)
+    batch = min(int(batch), n_rows)
+    steps: Any = settings.steps_per_component
+    if steps == "auto":
+        steps = min(max(round(PASSES * n_rows / batch), FEWEST_STEPS), MOST_STEPS)
+    settings = replace(settings, batch_size=batch, steps_per_component=int(steps))
+    if settings.metric.hidden is None and not facts.is_supervised:
+        settings = replace(settings, metric=replace(settings.metric, hidden=(64, 64, 64)))
+    if settings.activation == "auto":
+        settings = replace(settings, activation=activation_for(facts.n_features))
+    if settings.optimizer.shuffle_window == "auto":
+        window = STREAMED_WINDOW if facts.is_streamed else None
+        settings = replace(settings, optimizer=replace(settings.optimizer, shuffle_window=window))
+    if not facts.is_supervised and "weighting" not in settings.asked and _is_in_turn(settings):
+        settings = replace(settings, weighting=Static(1.0, 0.0, 1.0))  # App. C
+    if getattr(settings.weighting, "t_class", None) == "calibrated" and not settings.pretraining:
+        raise InputError('t_class="calibrated" needs pretraining="graph-laplacian"')
+    if settings.early_stopping == "auto":
+        return replace(settings, early_stopping=_stops_early(settings, facts))
+    return settings
+
+
+def activation_for(n_features: int) -> str:
+    """What "auto" means: smooth maps of few features, for which they generalise better.
+
+    With many features the first layer takes most of the time, and a ReLU's cheap derivative pays.
+    """
+    return "silu" if n_features <= FEW_FEATURES else "relu"
+
+
+def most_maps(n_rows: int) -> int:
+    """How many maps to choose from."""
+    return min(MOST_MAPS, max(n_rows // ROWS_A_MAP, 1))
+
+
+def _is_spectral(settings: Settings) -> bool:
+    return settings.solver == "spectral"
+
+
+def _is_in_turn(settings: Settings) -> bool:
+    return settings.solver == "sequential"
+
+
+def _stops_early(settings: Settings, facts: Facts) -> bool:
+    """Maps in turn stop early if rows can be spared; all at once, if trials are worth it."""
+    if _is_spectral(settings):
+        return False  # no loss on labels while training
+    if _is_in_turn(settings):
+        return facts.is_validated or facts.n_rows >= ROWS_TO_SPARE
+    has_steps = settings.steps_per_component > 2 * FEWEST_STEPS_TRIED
+    return facts.is_supervised and FEWEST_ROWS <= facts.n_rows < MOST_ROWS and has_steps
+
+
+def _check_auto_components(settings: Settings, facts: Facts) -> None:
+    """Refuse to choose a number of maps if nothing says which is better."""
+    if settings.n_components != "auto":
+        return
+    if not facts.is_supervised:
+        raise InputError(
+            'n_components="auto" needs labels, since the loss on held-out ones decides: give '
+            "their number, or fit with labels"
+        )
+    if settings.solver not in ("nested", "sequential"):
+        raise InputError(
+            'n_components="auto" needs maps that have an order, and with solver='
+            f'"{settings.solver}" they have none: take "nested" or "sequential"'
+        )
+
+
+def _solver(settings: Settings, facts: Facts) -> str:
+    """The solver that fits the mode: order by labels needs labels, and a graph needs rows."""
+    if settings.solver != "nested" or facts.is_supervised:
+        found = settings.solver
+    elif "solver" in settings.asked:
+        raise InputError('solver="nested" needs labels; without them use "spectral" or "joint"')
+    else:
+        needed = settings.asked.get("n_components", 1) + 2
+        found = "spectral" if facts.n_rows >= needed else "joint"
+    if found == "spectral" and settings.early_stopping is True:
+        raise InputError(
+            'early_stopping watches a loss on labels, and solver="spectral" uses none until its '
+            "steps are over: leave it out"
+        )
+    return found
+
+
+def _n_components(settings: Settings, facts: Facts) -> Any:
+    """The number of maps, within what the rows allow; a preset's number is clipped to that."""
+    wanted, is_asked = settings.n_components, "n_components" in settings.asked
+    if wanted == "auto":
+        return wanted
+    if _is_spectral(settings):
+        return _maps_of_a_graph(wanted, min(facts.n_rows, settings.graph_rows), is_asked=is_asked)
+    if is_asked and wanted > facts.n_rows:
+        raise InputError(
+            f"n_components={wanted} is more than the {facts.n_rows} rows to learn from: more "
+            "orthonormal coordinates than rows cannot exist"
+        )
+    return min(int(wanted), facts.n_rows)
+
+
+def _maps_of_a_graph(wanted: int, n_rows: int, *, is_asked: bool) -> int:
+    """How many maps: a graph has as many eigenmaps as points, less the constant and the last."""
+    most = n_rows - 2
+    if most < 1 or (is_asked and wanted > most):
+        raise InputError(
+            f"a graph of {n_rows} rows has {max(most, 0)} eigenmaps to learn, and "
+            f"n_components={wanted} asks for more: give more rows, or take fewer maps or "
+            'solver="joint"'
+        )
+    return min(int(wanted), most)
+
+
+def check_relevance(settings: Settings) -> None:
+    """Refuse a keyword that the solver would ignore."""
+    solver, asked = settings.solver, settings.asked
+    if "smoothness" in asked and solver == "sequential":
+        raise InputError(
+            'smoothness has no meaning with solver="sequential": its weighting decides'
+        )
+    weighting = asked.get("weighting")
+    if weighting is None or solver == "sequential":
+        if isinstance(weighting, Static) and weighting.prefix is not None:
+            raise InputError('prefix has no meaning with solver="sequential": it needs "nested"')
+        return
+    if solver == "spectral":
+        raise InputError('weighting has no meaning with solver="spectral", which uses no labels')
+    if not isinstance(weighting, Static):
+        raise InputError(
+            f'{weighting!r} has no meaning with solver="{solver}": it needs solver="sequential", '
+            f'and solver="{solver}" takes weighting=Static(orth=…)'
+        )
+    if (weighting.class_, weighting.mde) != (1.0, 1.0):
+        raise InputError(
+            f'class_ and mde have no meaning with solver="{solver}", whose energies are weighed '
+            "by smoothness"
+        )
+    if weighting.prefix is not None and solver != "nested":
+        raise InputError(f'prefix has no meaning with solver="{solver}": it needs solver="nested"')

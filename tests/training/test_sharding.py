@@ -49,10 +49,12 @@ def test_company_learns_what_one_device_learns(trained_by):
 
 
 MESSAGES = """
+from dataclasses import replace
 import jax, numpy as np
 from piefs.core.objectives import JointObjective, SequentialObjective
 from piefs.core.weighting import Dampened
 from piefs.training.batches import Samples, gather
+from piefs.training.config import PAPER, Metric
 from piefs.training.sharding import devices_of
 from piefs.training.state import initial_state
 from piefs.training.step import Steps, TurnLoss, descend
@@ -61,7 +63,7 @@ devices = devices_of("all")
 objectives = {"nested": JointObjective(0.1, 1e-3, 1.0), "sequential": SequentialObjective(
     Dampened(), population_gram=True)}
 for schedule, objective in objectives.items():
-    config = toys.settings(schedule=schedule, n_components=2, metric="trotter", hidden=(4, 4))
+    config = replace(PAPER, solver=schedule, metric=Metric("trotter"), hidden=(4, 4), n_components=2)
     samples = Samples(np.ones((1200, 3), np.float32), np.zeros(1200, np.int32), devices=devices)
     state = devices.everywhere(initial_state(samples, config, 2).params)
     opt_state = devices.everywhere(initial_state(samples, config, 2).opt_state)

@@ -63,7 +63,8 @@ devices = devices_of("all")
 objectives = {"nested": JointObjective(0.1, 1e-3, 1.0), "sequential": SequentialObjective(
     Dampened(), population_gram=True)}
 for schedule, objective in objectives.items():
-    config = replace(PAPER, solver=schedule, metric=Metric("trotter"), hidden=(4, 4), n_components=2)
+    config = replace(PAPER, solver=schedule, metric=Metric("trotter"), hidden=(4, 4))
+    config = replace(config, n_components=2)
     samples = Samples(np.ones((1200, 3), np.float32), np.zeros(1200, np.int32), devices=devices)
     state = devices.everywhere(initial_state(samples, config, 2).params)
     opt_state = devices.everywhere(initial_state(samples, config, 2).opt_state)

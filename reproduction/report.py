@@ -23,7 +23,8 @@ from reproduction.text import apart, markdown, number_of, over_seeds, summary_cs
 
 STYLE = """
 p, figcaption { max-width: 60rem; } table:has(td.text) th { text-align: left; }
-td.text { white-space: normal; min-width: 12rem; } td small { color: var(--soft); }
+td.text { white-space: normal; min-width: 12rem; } td small { white-space: nowrap; }
+h2 { margin-top: 2.6rem; } h2, h3 { scroll-margin-top: 3.2rem; } table { font-size: .86rem; }
 td.near { background: var(--good-tint); } td.far { background: var(--bad-tint); }
 td.none, .open { color: var(--soft); }
 .yes { color: var(--good); font-weight: 600; } .no { color: var(--bad); font-weight: 600; }

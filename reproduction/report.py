@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from piefs.data.files import reading, write_bytes
-from piefs.data.models import library_versions
+from piefs.data.folders import library_versions
 from piefs.report.page import style
 from reproduction.components import COMPONENTS, HEAD
 from reproduction.deviations import Comparison, deviations

@@ -10,7 +10,7 @@ from piefs import PIEFSClassifier, tune
 from piefs.app.tuning import search
 from piefs.app.tuning.candidates import SPACE, candidate, open_to_choice
 from piefs.app.tuning.trials import Problem, run_trial
-from piefs.data.locks import held
+from piefs.data.folders import held
 from piefs.errors import InputError
 
 TINY = {"hidden": (8,), "n_components": 2, "activation": "silu", "metric": "off"}

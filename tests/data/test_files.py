@@ -2,19 +2,14 @@
 
 import json
 import os
-from contextlib import nullcontext
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from faults import full_disk
-from piefs import Checkpoint, PIEFSClassifier
-from piefs.core.trees import named_arrays
 from piefs.data import files
 from piefs.data.files import described, parse_json, read_json, reading
 from piefs.errors import DamagedDataError, InputError, StorageError
-from piefs.training.checkpoint import previous
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_litter(tmp_path):
@@ -121,33 +116,3 @@ def test_messages_stay_short_whatever_a_file_says():
         parse_json('{"a": ' + "7" * 4000 + "}")
     assert len(described(caught.value)) < 120
     assert len(described(ValueError("x" * 10_000))) <= 201
-
-
-def test_a_run_whose_disk_fills_up_goes_on_when_there_is_room(tmp_path, monkeypatch):
-    from piefs.data import atomic
-
-    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
-    path = tmp_path / "checkpoint.safetensors"
-
-    def fit(*callbacks):
-        settings = {"n_components": 2, "steps_per_component": 30, "hidden": (4,), "log_every": 10}
-        settings |= {"schedule": "sequential", "batch_size": 32, "random_state": 0}
-        return PIEFSClassifier(**settings, callbacks=callbacks).fit(X, y)
-
-    real = atomic.write_bytes
-
-    def write_bytes(path, content, keep=None):
-        with full_disk(100) if previous(path).exists() else nullcontext():
-            real(path, content, keep)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(atomic, "write_bytes", write_bytes)
-        with pytest.raises(StorageError):
-            fit(Checkpoint(path, every_seconds=0))
-    seen = []
-    resumed = fit(Checkpoint(path, every_seconds=0, resume=True), seen.append)
-    assert (seen[0].k, seen[0].step) == (0, 30)  # two checkpoints were written
-    whole = named_arrays(fit().model_)
-    assert all(
-        np.array_equal(array, whole[name]) for name, array in named_arrays(resumed.model_).items()
-    )

@@ -1,14 +1,17 @@
 """Checkpoints: a run cut off anywhere ends where it would have ended."""
 
 import json
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
 
+from faults import full_disk
 from piefs import Checkpoint, PIEFSClassifier
 from piefs.core.trees import named_arrays
-from piefs.errors import InputError, TrainingWarning
-from piefs.training.checkpoint import CheckpointError, previous
+from piefs.errors import CheckpointError, InputError, StorageError, TrainingWarning
+from piefs.training import checkpoint as module
+from piefs.training.checkpoint import previous
 
 SMALL = {
     "schedule": "sequential",
@@ -189,3 +192,20 @@ def test_time_of_earlier_sittings_counts(rows, checkpoint):
     fit(rows, resumed)
     assert resumed.seconds_before == before
     assert resumed.seconds > before > 0
+
+
+def test_a_run_whose_disk_fills_up_goes_on_when_there_is_room(rows, tmp_path, monkeypatch):
+    path, real = tmp_path / "checkpoint.safetensors", module.write_bytes
+
+    def write_bytes(path, content, keep=None):
+        with full_disk(100) if previous(path).exists() else nullcontext():
+            real(path, content, keep)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "write_bytes", write_bytes)
+        with pytest.raises(StorageError):
+            fit(rows, Checkpoint(path, every_seconds=0))
+    seen = []
+    resumed = fit(rows, Checkpoint(path, every_seconds=0, resume=True), seen.append)
+    assert (seen[0].k, seen[0].step) == (0, 40)  # two checkpoints were written, and then the third
+    assert same(resumed, fit(rows))

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from piefs.data import atomic
-from piefs.data.models import library_versions
+from piefs.data.files import write_json
+from piefs.data.folders import library_versions
 from piefs.errors import InputError
 from piefs.operators import PROBLEMS, EigenSolution, EigenSolver, Progress, known
 from piefs.operators.solver import Callback
@@ -57,7 +57,7 @@ def solve_problem(
         solution = solver.solve(found.problem, callback)
     solution.save(out / "model")
     document = solution.summary() | {"versions": library_versions()}
-    atomic.write_json(out / "eigen.json", document)
+    write_json(out / "eigen.json", document)
     draw(solution, out / "figures")
     if as_json:
         print((out / "eigen.json").read_text(encoding="utf-8"), end="")

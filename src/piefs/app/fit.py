@@ -14,7 +14,7 @@ from rich.table import Table
 from piefs.app.options import LargeSource, Machine, ModelOptions, Source
 from piefs.app.run import RunFolder, TableDetails, run
 from piefs.data import BUILTIN, Dataset, load
-from piefs.data.documents import read_json, read_toml, reading
+from piefs.data.files import read_json, read_toml, reading
 from piefs.data.streamed import is_to_be_streamed
 from piefs.data.tabular import TableOptions, is_target_file, load_table
 from piefs.errors import InputError, TrainingWarning

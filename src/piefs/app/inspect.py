@@ -10,8 +10,8 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from piefs.app.model import FittedModel, open_model
-from piefs.data.documents import reading
-from piefs.data.models import DOCUMENT
+from piefs.data.files import reading
+from piefs.data.folders import DOCUMENT
 from piefs.estimators import PIEFSRegressor, PIEFSTransformer
 
 

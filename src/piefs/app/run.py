@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data import Dataset, atomic
+from piefs.data import Dataset
 from piefs.data.encoder import ColumnEncoding, TableEncoder
-from piefs.data.locks import held
-from piefs.data.models import library_versions
+from piefs.data.files import write_json
+from piefs.data.folders import held, library_versions
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.decisions import rows_to_learn_from
@@ -185,8 +185,8 @@ def run(
             if figures:
                 write_pngs(folder.figures, evidence, metrics, estimator.history_, estimator)
             if report:
-                atomic.write_json(folder.evidence, evidence, indent=None)
-        atomic.write_json(folder.metrics, metrics)
+                write_json(folder.evidence, evidence, indent=None)
+        write_json(folder.metrics, metrics)
         folder.drop_checkpoints()
         if report:
             from piefs.report.page import write_page

@@ -23,9 +23,8 @@ import safetensors.numpy
 
 from piefs.core.maps import is_single, stack, unstack
 from piefs.core.trees import filled, named_arrays
-from piefs.data import atomic
-from piefs.data.documents import DAMAGE, bounded_bytes, described, parse_json
-from piefs.data.models import MOST_BYTES, load_arrays
+from piefs.data.files import DAMAGE, bounded_bytes, described, parse_json, write_bytes
+from piefs.data.folders import MOST_WEIGHT_BYTES, load_arrays
 from piefs.data.rows import LazyRows
 from piefs.errors import CheckpointError, InputError, ModelFileError, TrainingWarning
 from piefs.training.batches import Samples
@@ -90,7 +89,7 @@ class Checkpoint:
             **{name: getattr(state, name) for name in PLAIN_FIELDS},
         }
         content = safetensors.numpy.save(arrays, metadata={"piefs": json.dumps(document)})
-        atomic.write_bytes(self.path, content, keep=previous(self.path))
+        write_bytes(self.path, content, keep=previous(self.path))
 
     def restore(self, fresh: TrainState) -> TrainState:
         """The state to go on from: that of the newest sound file, or the fresh one without any.
@@ -109,7 +108,7 @@ class Checkpoint:
         for path in kept(self.path) if self.resume else ():
             try:
                 with _damaged(path):
-                    content = bounded_bytes(path, MOST_BYTES)
+                    content = bounded_bytes(path, MOST_WEIGHT_BYTES)
                 state = self._restore(path, content, fresh)
             except CheckpointError as error:
                 damaged = damaged or error

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from piefs.data import atomic
+from piefs.data.files import write_bytes
 
 
 def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
@@ -16,4 +16,4 @@ def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
     writer = csv.DictWriter(buffer, fieldnames=list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(history)
-    atomic.write_bytes(path, buffer.getvalue().encode())
+    write_bytes(path, buffer.getvalue().encode())

@@ -20,9 +20,8 @@ from sklearn.utils.multiclass import type_of_target
 
 from piefs.app.tuning.candidates import Keywords, candidate
 from piefs.app.tuning.trials import Problem, check_record, run_trial
-from piefs.data import atomic
-from piefs.data.documents import read_json, reading
-from piefs.data.locks import held
+from piefs.data.files import read_json, reading, write_json
+from piefs.data.folders import held
 from piefs.errors import InputError
 from piefs.training.batches import Samples
 from piefs.training.checkpoint import data_digest
@@ -185,7 +184,7 @@ class Search:
             for path in sorted((self.out / "trials").glob("*.json")):
                 self._read_trial(path)
         else:
-            atomic.write_json(file, about)
+            write_json(file, about)
 
     def _read_trial(self, path: Path) -> None:
         remedy = "remove it, and the trial is done again"
@@ -238,7 +237,7 @@ class Search:
         self.records[trial] = record
         if self.out is not None:
             index, rung = trial
-            atomic.write_json(self.out / "trials" / f"{index:03d}-{rung}.json", record)
+            write_json(self.out / "trials" / f"{index:03d}-{rung}.json", record)
 
     def _best(self, indices: list[int], rung: int) -> list[int]:
         """Those of the candidates that have a loss in a round, the lowest first."""
@@ -263,5 +262,5 @@ class Search:
         ordered = [self.records[i, last] for i in finalists] + others
         tuned = Tuned(winner["keywords"], ordered, gain, error)
         if self.out is not None:
-            atomic.write_json(self.out / "best.json", tuned.keywords)
+            write_json(self.out / "best.json", tuned.keywords)
         return tuned

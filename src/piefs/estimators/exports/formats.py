@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from piefs.data import atomic
+from piefs.data.files import write_bytes
 from piefs.errors import InputError
 from piefs.estimators.exports.module import module_source
 from piefs.estimators.exports.onnx_graph import onnx_bytes
@@ -43,7 +43,7 @@ def export(model: PlainModel, path: Path) -> None:
     """Write a model in the format that the suffix says; whole, or not at all."""
     content = FORMATS[format_of(path)].content(model)
     try:
-        atomic.write_bytes(path, content)
+        write_bytes(path, content)
     except OSError as error:
         raise InputError(f"cannot write to {path} ({error.strerror})") from error
 

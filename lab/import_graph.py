@@ -75,7 +75,8 @@ def read_house(root: Path) -> House:
 
 def _lines(source: Path, module: str) -> int:
     path = source.joinpath(*module.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    package = path / "__init__.py"
+    file = package if package.is_file() else path.with_suffix(".py")
     return len(file.read_text(encoding="utf-8").splitlines())
 
 

@@ -15,7 +15,8 @@ NAMED = [row for row in ROWS if len(row) == 3 and "`" in row[1]]
 
 def text_of(module):
     path = SOURCE / module
-    files = path.rglob("*.py") if path.is_dir() else [path.with_suffix(".py")]
+    alone = path.with_suffix(".py")
+    files = [alone] if alone.is_file() else path.rglob("*.py")
     return "\n".join(file.read_text(encoding="utf-8") for file in files)
 
 

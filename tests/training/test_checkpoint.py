@@ -1,7 +1,9 @@
 """Checkpoints: a run cut off anywhere ends where it would have ended."""
 
 import json
+import shutil
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -58,8 +60,13 @@ def same(first, second):
 
 
 # 3 maps of 3 chunks (15, 15, 10 steps) and a freeze each: 12 calls
-@pytest.mark.parametrize("n_calls", [1, 2, 3, 4, 5, 8, 11, 12])
-@pytest.mark.parametrize("keywords", [{"metric": "trotter"}, {"dtype": "float64"}])
+@pytest.mark.parametrize(
+    "n_calls", [5, 8, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2, 3, 4, 11, 12))]
+)
+@pytest.mark.parametrize(
+    "keywords",
+    [{"metric": "trotter"}, pytest.param({"dtype": "float64"}, marks=pytest.mark.slow)],
+)
 def test_a_resumed_run_ends_at_the_same_model_history_and_energies(
     rows, tmp_path, n_calls, keywords
 ):
@@ -74,7 +81,9 @@ def test_a_resumed_run_ends_at_the_same_model_history_and_energies(
 
 
 # all 3 maps at once: 3 chunks and one freeze
-@pytest.mark.parametrize("n_calls", [1, 3, 4])
+@pytest.mark.parametrize(
+    "n_calls", [1, pytest.param(3, marks=pytest.mark.slow), pytest.param(4, marks=pytest.mark.slow)]
+)
 def test_a_resumed_nested_run_ends_at_the_same_model(rows, tmp_path, n_calls):
     path = tmp_path / "checkpoint"
     nested = {"schedule": "nested", "whiten": True, "early_stopping": False}
@@ -89,6 +98,7 @@ def test_a_resumed_nested_run_ends_at_the_same_model(rows, tmp_path, n_calls):
     assert len(seen) == 4 - n_calls  # it did not start over
 
 
+@pytest.mark.slow
 def test_a_run_whose_steps_are_chosen_resumes_to_the_same_model(rows, tmp_path):
     path = tmp_path / "checkpoint"
     nested = {"schedule": "nested", "early_stopping": True, "steps_per_component": 150}
@@ -123,12 +133,18 @@ def test_resuming_without_a_file_starts_from_the_beginning(rows, tmp_path):
     assert same(fit(rows, Checkpoint(tmp_path / "none", resume=True)), fit(rows))
 
 
-@pytest.fixture
-def checkpoint(rows, tmp_path):
-    path = tmp_path / "checkpoint"
+@pytest.fixture(scope="module")
+def cut_off(rows, tmp_path_factory):
+    """The files of a run that was cut off after its sixth call."""
+    folder = tmp_path_factory.mktemp("cut")
     with pytest.raises(CutError):
-        fit(rows, Checkpoint(path, every_seconds=0), cut_after(6))
-    return path
+        fit(rows, Checkpoint(folder / "checkpoint", every_seconds=0), cut_after(6))
+    return folder
+
+
+@pytest.fixture
+def checkpoint(cut_off, tmp_path):
+    return Path(shutil.copytree(cut_off, tmp_path / "run")) / "checkpoint"
 
 
 @pytest.mark.parametrize(
@@ -159,9 +175,7 @@ def test_damage_is_noticed_and_the_checkpoint_before_is_taken(rows, checkpoint):
         assert (seen[0].k, seen[0].step) == (1, 30)  # from the fifth call, not from the sixth
 
 
-def test_where_all_checkpoints_are_damaged_they_are_left_alone_and_the_error_says_what_to_do(
-    rows, checkpoint
-):
+def test_if_all_checkpoints_are_damaged_they_stay_and_the_error_says_what_to_do(rows, checkpoint):
     files = [checkpoint, previous(checkpoint)]
     for path in files:
         path.write_bytes(path.read_bytes()[:-3])

@@ -1,9 +1,8 @@
-"""Checkpoints: a training state in one file, written atomically, checked when read.
+"""Checkpoints: a training state in one file, written whole or not at all, checked when read.
 
-The one before the newest is kept beside it, and taken where the newest turns out to be damaged.
-`Checkpoint` is a callback for training. A run that was killed at any moment continues from its
-last checkpoint and ends at the same model, bit for bit, because which rows a step sees depends
-only on the seed and the step.
+The last but one is kept beside it, and used if the newest is damaged. `Checkpoint` is a callback
+for training. A run that was killed at any moment continues from its last checkpoint and ends at
+the same model, bit for bit, because the rows of a step depend only on the seed and the step.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from piefs.training.sharding import ONE
 from piefs.training.state import MOST_RATE_CUTS, TrainState
 
 CHECKPOINT_VERSION = 3
-DIGEST_ROWS = 1000  # of rows that are read when needed: reading all would take as long as a pass
+DIGEST_ROWS = 1000  # of rows in a file: reading all of them would take as long as a pass
 PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval")
 PLAIN_FIELDS += ("history", "rate_cuts")
 
@@ -62,7 +61,7 @@ class Checkpoint:
         self._started = self._written = time.monotonic()
 
     def bind(self, settings: dict[str, Any], seed: int, samples: Samples) -> None:
-        """Say which run this is: a checkpoint of another one will be refused."""
+        """Name the run, so that checkpoints of other runs are refused."""
         self._fingerprint = {"settings": settings, "seed": seed, "data": data_digest(samples)}
         self._devices = samples.devices
         self._started = self._written = time.monotonic()
@@ -92,9 +91,9 @@ class Checkpoint:
         write_bytes(self.path, content, keep=previous(self.path))
 
     def restore(self, fresh: TrainState) -> TrainState:
-        """The state to go on from: that of the newest sound file, or the fresh one without any.
+        """The state to go on from: the newest sound file's, or the fresh one if there is none.
 
-        Of several processes the first one reads the file and tells the others.
+        Of several processes the first one reads the file and sends it to the others.
         """
         if self._devices.n_processes == 1:
             return self._newest(fresh)[0]
@@ -103,7 +102,7 @@ class Checkpoint:
         return fresh if content is None else self._restore(self.path, content, fresh)
 
     def _newest(self, fresh: TrainState) -> tuple[TrainState, bytes | None]:
-        """The state of the newest sound file, and the file's content, if there is one."""
+        """The state and the content of the newest sound file; the fresh state if there is none."""
         damaged = None
         for path in kept(self.path) if self.resume else ():
             try:
@@ -135,15 +134,14 @@ class Checkpoint:
     def _check_same_run(self, path: Path, found: dict[str, Any]) -> None:
         if found["data"] != self._fingerprint["data"]:
             raise InputError(f"{path} belongs to a run on other data; start over with --force")
-        ours, theirs = (f["settings"] | {"seed": f["seed"]} for f in (self._fingerprint, found))
-        ours, theirs = json.loads(json.dumps(ours)), theirs
-        differing = [name for name in ours if ours[name] != theirs.get(name)]
-        if differing:
-            name = differing[0]
-            raise InputError(
-                f"{path} belongs to a run with {name}={theirs.get(name)!r}, not "
-                f"{ours[name]!r}; use the same settings, or start over with --force"
-            )
+        ours = json.loads(json.dumps(self._fingerprint))
+        ours, theirs = (run["settings"] | {"seed": run["seed"]} for run in (ours, found))
+        for name, value in ours.items():
+            if value != theirs.get(name):
+                raise InputError(
+                    f"{path} belongs to a run with {name}={theirs.get(name)!r}, not {value!r}; use "
+                    "the same settings, or start over with --force"
+                )
 
 
 def _arrays(state: TrainState) -> dict[str, np.ndarray]:
@@ -191,12 +189,12 @@ def _on_device(tree: Any) -> Any:
 
 
 def previous(path: Path) -> Path:
-    """Where the checkpoint before the newest is kept."""
+    """The path of the last checkpoint but one."""
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
 def kept(path: Path) -> list[Path]:
-    """The checkpoints that are there, the newest first."""
+    """The checkpoints that exist, the newest first."""
     return [one for one in (path, previous(path)) if one.is_file()]
 
 
@@ -216,7 +214,7 @@ def _read(path: Path, content: bytes) -> tuple[dict[str, np.ndarray], dict[str, 
 
 @contextmanager
 def _damaged(path: Path) -> Iterator[None]:
-    """Whatever goes wrong with a checkpoint that is no sign of another run is damage."""
+    """Turn any failure into a CheckpointError, apart from the refusal of another run."""
     try:
         yield
     except ModelFileError as error:
@@ -238,7 +236,7 @@ def arrays_digest(arrays: dict[str, np.ndarray]) -> str:
 
 
 def data_digest(samples: Samples) -> str:
-    """A checksum of the training data; of rows that are read when needed, of some spread over."""
+    """A checksum of the training data; of rows in a file, of some of them, evenly spread."""
     x = samples.x
     if isinstance(x, LazyRows):
         x = x[np.linspace(0, len(x) - 1, min(len(x), DIGEST_ROWS)).astype(int)]

@@ -1,13 +1,14 @@
-"""One number of ours beside the paper's, and how far they are apart."""
+"""One number of ours beside the paper's, how far they are apart, and tables of such entries."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 
-from reproduction.cells import EMBEDDING
-from reproduction.published import N_SEEDS, OFFICIAL, Number
-from reproduction.records import Summary
+from reproduction.cells import ALL_DATASETS, DATASETS, EMBEDDING
+from reproduction.published import ACCURACY, N_SEEDS, OFFICIAL, Number, reported_split
+from reproduction.records import Key, Summary
 
 ROUNDING = 0.005 / sqrt(3)
 """The standard deviation of what rounding to two digits takes away."""
@@ -106,3 +107,50 @@ def accuracy_entry(
     """An accuracy on the rows that a data set holds out, which are drawn unless they are fixed."""
     n_rows = None if split == OFFICIAL else DRAWN_ROWS.get(dataset)
     return Entry(ours, paper, dataset != EMBEDDING, n_rows, is_dealt_anew)
+
+
+Rows = tuple[tuple[str, tuple[Entry, ...]], ...]
+"""Entries under a label each."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of entries under named columns."""
+
+    name: str
+    title: str
+    note: str
+    columns: tuple[str, ...]
+    rows: Rows
+    digits: int = 2
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of it has been measured."""
+        return all(entry.ours is None for _, entries in self.rows for entry in entries)
+
+
+def mode_of(method: str) -> str:
+    """NeuralEF sees no labels."""
+    return "unsupervised" if method == "neuralef" else "supervised"
+
+
+def shown(found: dict[Key, Summary]) -> list[str]:
+    """The data sets of the paper, its own CIFAR-10 embedding only where it was used."""
+    used = {key[0] for key in found}
+    return [dataset for dataset in ALL_DATASETS if dataset in DATASETS or dataset in used]
+
+
+def by_dataset(
+    found: dict[Key, Summary], columns: Sequence[tuple[str, str, str]], split: str
+) -> Rows:
+    """One row a data set, one column a (method, mode, variant)."""
+    rows = []
+    for dataset in shown(found):
+        entries = []
+        for method, mode, variant in columns:
+            key = (dataset, method, mode, variant)
+            paper = ACCURACY.get(key) if reported_split(dataset, method) == split else None
+            entries.append(accuracy_entry(dataset, found.get(key), paper))
+        rows.append((TITLES[dataset], tuple(entries)))
+    return tuple(rows)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from reproduction import checks
 from reproduction.cells import DATASETS, EMBEDDING, LOW_DIMENSIONAL, PLANE
-from reproduction.evidence import Check, Found, known, on
+from reproduction.checks import Check, Found, accuracies, known, labels, on, training
 from reproduction.records import Records
 
 NOT_AT_THE_TOP = ("htru2", "mnist")
@@ -45,19 +44,19 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
     (
         "The batch's Gram error exceeds the population's by O(1/B).",
         "Sec. 2.1, Remark",
-        checks.gap_falls_with_batch,
+        training.gap_falls_with_batch,
     ),
     (
         "1/(1 + g) and polynomial dampening are less robust than the exponential.",
         "Sec. 2.3",
-        checks.other_dampenings,
+        accuracies.other_dampenings,
     ),
     (
         "The final stage of minimising the energy provides regularisation.",
         "Sec. 2.3",
         on(
             NOT_AT_THE_TOP,
-            checks.smoothness_regularises,
+            accuracies.smoothness_regularises,
             "points that training rows are ahead of test rows, without the energy → with it: ",
         ),
     ),
@@ -66,7 +65,7 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
         "Sec. 2.3",
         on(
             NOT_AT_THE_TOP,
-            checks.smoothness_improves,
+            accuracies.smoothness_improves,
             "what the energy adds to the accuracy, and the Gram error without → with it: ",
         ),
     ),
@@ -75,7 +74,7 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
         "Sec. 2.3, 3.4",
         on(
             DATASETS,
-            checks.smoothness_waits,
+            training.smoothness_waits,
             "weight of the energy in the first 250 steps, at the end of the first and of the last "
             "map: ",
         ),
@@ -93,107 +92,107 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
     (
         "On Two Moons, where LR achieves only 88.2 %, PIEFS-off reaches 99.87 %.",
         "Sec. 3.2",
-        checks.versus("two-moons", "piefs-off", "logistic-regression", lambda gap: gap > 10),
+        accuracies.versus("two-moons", "piefs-off", "logistic-regression", lambda gap: gap > 10),
     ),
     (
         "On Circles, all three variants reach near-perfect test accuracy (≥ 99.9 %).",
         "Sec. 3.2",
-        checks.at_least("circles", 99.9),
+        accuracies.at_least("circles", 99.9),
     ),
     (
         "On HTRU2, PIEFS-off matches the random forest.",
         "Sec. 3.2",
-        checks.versus("htru2", "piefs-off", "random-forest", _match),
+        accuracies.versus("htru2", "piefs-off", "random-forest", _match),
     ),
     (
         "On HTRU2, logistic regression matches the random forest.",
         "Sec. 3.2",
-        checks.versus("htru2", "logistic-regression", "random-forest", _match),
+        accuracies.versus("htru2", "logistic-regression", "random-forest", _match),
     ),
     (
         "On HTRU2, PIEFS does not degrade where the raw features are informative already.",
         "Sec. 3.2",
-        checks.versus("htru2", "piefs-off", "logistic-regression", lambda gap: gap > -MATCH),
+        accuracies.versus("htru2", "piefs-off", "logistic-regression", lambda gap: gap > -MATCH),
     ),
     (
         "On MNIST, NeuralEF does not match PIEFS.",
         "Sec. 3.2",
-        checks.versus("mnist", "piefs-off", "neuralef", lambda gap: gap > 5),
+        accuracies.versus("mnist", "piefs-off", "neuralef", lambda gap: gap > 5),
     ),
     (
         "On CIFAR-10 embeddings, NeuralEF is 9 points behind PIEFS-off.",
         "Sec. 3.2",
-        checks.versus(EMBEDDING, "piefs-off", "neuralef", lambda gap: gap > 5),
+        accuracies.versus(EMBEDDING, "piefs-off", "neuralef", lambda gap: gap > 5),
     ),
     (
         "On CIFAR-10 embeddings, PIEFS-diag trails PIEFS-off slightly.",
         "Sec. 3.2",
-        checks.versus(EMBEDDING, "piefs-diag", "piefs-off", lambda gap: -2 < gap < 0),
+        accuracies.versus(EMBEDDING, "piefs-diag", "piefs-off", lambda gap: -2 < gap < 0),
     ),
     (
         "A random forest leads on MNIST.",
         "read off Table 2",
-        checks.versus("mnist", "piefs-off", "random-forest", lambda gap: gap < 0),
+        accuracies.versus("mnist", "piefs-off", "random-forest", lambda gap: gap < 0),
     ),
     (
         "On MNIST and CIFAR-10 embeddings, off is the best of the three metrics.",
         "read off Table 2",
-        checks.off_is_best("supervised", "mnist", EMBEDDING),
+        accuracies.off_is_best("supervised", "mnist", EMBEDDING),
     ),
     (
         "On CIFAR-10 embeddings, logistic regression is ahead of PIEFS-off.",
         "read off Table 2",
-        checks.versus(EMBEDDING, "piefs-off", "logistic-regression", lambda gap: gap < 0),
+        accuracies.versus(EMBEDDING, "piefs-off", "logistic-regression", lambda gap: gap < 0),
     ),
     (
         "The first maps on the planes show a spectral progression from the dominant mode.",
         "Sec. 3.3",
-        on(PLANE, checks.energies_rise, "rank correlation of energy and order: "),
+        on(PLANE, training.energies_rise, "rank correlation of energy and order: "),
     ),
     (
         "All data sets converge within the first 15,000 steps and remain stable thereafter.",
         "Sec. 3.4",
-        on(DATASETS, checks.converged, "largest change after step 15,000, points: "),
+        on(DATASETS, training.converged, "largest change after step 15,000, points: "),
     ),
     (
         "On MNIST the first four maps reach 94.5 % on validation rows, the others add about 0.5.",
         "Sec. 3.4",
-        checks.first_four,
+        training.first_four,
     ),
     (
         "On MNIST the maps are consistent with a spectral ordering.",
         "Sec. 3.4",
-        on(("mnist",), checks.energies_rise, "rank correlation of energy and order: "),
+        on(("mnist",), training.energies_rise, "rank correlation of energy and order: "),
     ),
     (
         "The Gram residual can improve early and deviate later, as other losses become active.",
         "Sec. 3.4, 4",
         on(
             DATASETS,
-            checks.residual_rises,
+            training.residual_rises,
             "maps of all seeds at whose end it is a tenth above its lowest value: ",
         ),
     ),
     (
         "‖C_K − I‖_F = 0.23 on MNIST's validation rows (K = 10, seed 0), entries up to 0.09.",
         "Sec. 3.4",
-        checks.gram_figure,
+        training.gram_figure,
     ),
     (
         "On MNIST and CIFAR-10 embeddings the accuracy is competitive, with a compact dimension.",
         "Sec. 4",
         on(
             ("mnist", EMBEDDING),
-            checks.compact_is_competitive,
+            accuracies.compact_is_competitive,
             "points ahead of other 16 features, of which the paper has the first two: ",
         ),
     ),
     (
         "Random forests and logistic regression remain strong on HTRU2.",
         "Sec. 4",
-        checks.every(
+        accuracies.every(
             *(
-                checks.versus("htru2", "piefs-off", theirs, lambda gap: gap < MATCH)
+                accuracies.versus("htru2", "piefs-off", theirs, lambda gap: gap < MATCH)
                 for theirs in ("random-forest", "logistic-regression")
             )
         ),
@@ -202,46 +201,48 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
         "The dynamic weights mitigate what the other losses do to the Gram matrix.",
         "Sec. 4",
         on(
-            LOW_DIMENSIONAL, checks.gate_protects_gram, "Gram error with static weights → dynamic: "
+            LOW_DIMENSIONAL,
+            accuracies.gate_protects_gram,
+            "Gram error with static weights → dynamic: ",
         ),
     ),
     (
         "The three graph-Laplacian settings lie within one standard deviation.",
         "App. B",
-        checks.laplacian,
+        accuracies.laplacian,
     ),
     (
         "Without labels, PIEFS-off matches or exceeds NeuralEF on four of five data sets.",
         "App. C",
-        checks.matches_neuralef,
+        labels.matches_neuralef,
     ),
     (
         "Without labels, the learnable metrics underperform off.",
         "App. C",
         # on HTRU2 trotter is 0.11 ahead in the paper's own table
-        checks.off_is_best("unsupervised", *DATASETS, slack=0.2),
+        accuracies.off_is_best("unsupervised", *DATASETS, slack=0.2),
     ),
     (
         "Without labels, the learnable metrics reach lower Gram errors than off.",
         "App. C",
-        on(DATASETS, checks.lower_gram_without_labels, "off → the larger of the two others: "),
+        on(DATASETS, labels.lower_gram_without_labels, "off → the larger of the two others: "),
     ),
     (
         "Without labels, the metric shrinks the Dirichlet penalty.",
         "App. C",
         on(  # on the planes there is hardly a map left with off
             ("htru2", "mnist", EMBEDDING),
-            checks.metric_shrinks_energy,
+            labels.metric_shrinks_energy,
             "mean energy of the maps, off → the larger of the two others: ",
         ),
     ),
-    ("Without labels, log λ ranges grow up to about 4.", "App. C", checks.log_scales),
+    ("Without labels, log λ ranges grow up to about 4.", "App. C", labels.log_scales),
     (
         "It is for want of labels that the metric becomes so anisotropic.",
         "App. C",
         on(
             DATASETS,
-            checks.labels_hold_scales,
+            labels.labels_hold_scales,
             "range of log λ with labels and without, mean over the same seeds (of networks with "
             "two hidden layers and with three, by the paper's word): ",
         ),
@@ -251,13 +252,13 @@ CLAIMS: tuple[tuple[str, str, Check], ...] = (
         "App. C",
         on(
             LOW_DIMENSIONAL,
-            checks.penalty_restores,
+            labels.penalty_restores,
             "diag and trotter against off, points, without → with the penalty: ",
         ),
     ),
     (
         "With labels all variants are accurate, whatever their Gram error.",
         "App. D",
-        checks.all_are_accurate(behind=5),
+        accuracies.all_are_accurate(behind=5),
     ),
 )

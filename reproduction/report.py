@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import base64
+import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 from piefs.data.files import reading, write_bytes
 from piefs.data.folders import library_versions
 from piefs.report.page import style
-from reproduction.components import COMPONENTS, HEAD
-from reproduction.deviations import Comparison, deviations
-from reproduction.entries import SCATTERED, Entry
+from reproduction.deviations import Comparison
+from reproduction.entries import Entry
 from reproduction.figures import CAPTIONS, draw_all
-from reproduction.html import document, figure, heading, marked, table
-from reproduction.ledger import Claim, ledger
-from reproduction.overview import in_short
+from reproduction.ledger import Claim
+from reproduction.overview import COMPONENTS, FAR, HEAD, OPEN, Contents, contents, verdict
 from reproduction.records import Records
-from reproduction.tables import Table, tables
-from reproduction.text import apart, markdown, number_of, over_seeds, summary_csv, with_difference
+from reproduction.tables import Table
+from reproduction.text import apart, number_of, over_seeds, readme, summary_csv
 
 STYLE = """
 p, figcaption { max-width: 60rem; } table:has(td.text) th { text-align: left; }
@@ -32,32 +31,7 @@ figure { margin: 1.4rem 0; }
 figure img { max-width: 100%; height: auto; background: #fff; border-radius: 8px; }
 """
 
-FAR = (
-    "Accuracies by more than two standard errors, or where our seeds scatter by more than "
-    f"{SCATTERED:g} points and the paper's do not; Gram errors by more than a factor of two."
-)
-OPEN = (
-    "± is one standard error of a difference, of the seeds and of the draw of the test rows; where "
-    "it stands, a claim is open if it would be judged otherwise within that error. Claims are open "
-    "too where runs are missing or seeds are few, and where what they presuppose is not the case."
-)
 VERDICTS = {True: "yes", False: "no", None: "open"}
-
-
-@dataclass(frozen=True)
-class Contents:
-    """What both pages say: in short, the tables, the claims, and what is far from the paper's."""
-
-    short: list[str]
-    tables: list[Table]
-    claims: list[Claim]
-    far: list[Comparison]
-
-
-def contents(records: Records) -> Contents:
-    """All that can be said of the records, but for figures."""
-    claims = ledger(records)
-    return Contents(in_short(records, claims), tables(records), claims, deviations(records))
 
 
 def write_report(results: str | Path) -> tuple[Path, list[str]]:
@@ -145,15 +119,11 @@ def _figure(name: str, path: Path) -> str:
     return figure(path.read_bytes(), CAPTIONS[name], name=name)
 
 
-def _verdict(holds: bool | None) -> str:
-    return "open" if holds is None else "holds" if holds else "does not hold"
-
-
 def _claims(claims: Iterable[Claim]) -> str:
     rows = (
         f"<tr><td class=text>{marked(c.quote)}</td><td class=text>{escape(c.where)}</td>"
         f"<td class=text>{marked(c.finding)}</td>"
-        f"<td class='{VERDICTS[c.holds]}'>{_verdict(c.holds)}</td></tr>"
+        f"<td class='{VERDICTS[c.holds]}'>{verdict(c.holds)}</td></tr>"
         for c in claims
     )
     return table(heading(["claim", "where", "here", ""]), *rows)
@@ -168,44 +138,36 @@ def _deviations(far: Iterable[Comparison]) -> str:
     return table(heading(["cell", "ours and the paper's", "why"]), *rows)
 
 
-def readme(said: Contents) -> str:
-    """The contents as Markdown."""
-    lines = [
-        "# Results",
-        "",
-        " ".join(said.short),
-        "",
-        "Written by `piefs reproduce`; the same with figures is in `report.html`. Entries are ours,"
-        " mean ± standard deviation [seeds], then in parentheses the paper's, and the difference in"
-        " standard errors (of the seeds, and of the draw of the held-out rows). Accuracies are in"
-        " per cent.",
-        "",
-        "### Training components",
-        "",
-        *_markdown_rows(HEAD, COMPONENTS),
-        "",
-        *map(markdown, said.tables),
-        "### Claims",
-        "",
-        OPEN,
-        "",
-        *_markdown_rows(
-            ("the paper", "where", "here", ""),
-            ((c.quote, c.where, c.finding, _verdict(c.holds)) for c in said.claims),
-        ),
-        "",
-        "### Where we differ",
-        "",
-        FAR,
-        "",
-        *_markdown_rows(
-            ("cell", "ours (the paper's; difference)", "why"),
-            ((one.name, with_difference(one.entry, one.digits), one.why) for one in said.far),
-        ),
-    ]
-    return "\n".join(lines) + "\n"
+def document(title: str, body: str, *, style: str) -> str:
+    """A whole page."""
+    return (
+        "<!doctype html><html lang=en><meta charset=utf-8>"
+        "<meta name=viewport content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(title)}</title><style>{style}</style><body>{body}</body></html>\n"
+    )
 
 
-def _markdown_rows(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
-    return [lines[0], "|" + "---|" * len(tuple(head)), *lines[1:]]
+def marked(text: str) -> str:
+    """Escaped, with `code` and *emphasis*."""
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    return re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)
+
+
+def heading(names: Iterable[str]) -> str:
+    """A row of headings."""
+    return f"<tr>{''.join(f'<th>{escape(name)}</th>' for name in names)}</tr>"
+
+
+def table(*rows: str) -> str:
+    """A table of `<tr>` elements that scrolls by itself if it is wider than the page."""
+    return f"<div class=scroll><table>{''.join(rows)}</table></div>"
+
+
+def figure(content: bytes, caption: str, *, name: str) -> str:
+    """A PNG that the page holds, and its caption."""
+    image = base64.b64encode(content).decode()
+    return (
+        f"<figure id='figure-{escape(name)}'>"
+        f"<img alt='{escape(caption)}' src='data:image/png;base64,{image}'>"
+        f"<figcaption>{marked(caption)}</figcaption></figure>"
+    )

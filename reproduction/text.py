@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from reproduction.cells import MODES, PIEFS
 from reproduction.entries import TITLES, Entry
+from reproduction.overview import COMPONENTS, FAR, HEAD, OPEN, Contents, verdict
 from reproduction.published import ACCURACY, GRAM_ERROR, OFFICIAL, Number, reported_split
 from reproduction.records import Record, Summary, summaries
 from reproduction.tables import Table
@@ -111,3 +112,46 @@ def _values(ours: Summary, paper: Number | None) -> list[object]:
         "" if paper_mean is None else paper_mean,
         "" if paper_std is None else paper_std,
     ]
+
+
+def readme(said: Contents) -> str:
+    """The contents as Markdown."""
+    lines = [
+        "# Results",
+        "",
+        " ".join(said.short),
+        "",
+        "Written by `piefs reproduce`; the same with figures is in `report.html`. Entries are ours,"
+        " mean ± standard deviation [seeds], then in parentheses the paper's, and the difference in"
+        " standard errors (of the seeds, and of the draw of the held-out rows). Accuracies are in"
+        " per cent.",
+        "",
+        "### Training components",
+        "",
+        *_markdown_rows(HEAD, COMPONENTS),
+        "",
+        *map(markdown, said.tables),
+        "### Claims",
+        "",
+        OPEN,
+        "",
+        *_markdown_rows(
+            ("the paper", "where", "here", ""),
+            ((c.quote, c.where, c.finding, verdict(c.holds)) for c in said.claims),
+        ),
+        "",
+        "### Where we differ",
+        "",
+        FAR,
+        "",
+        *_markdown_rows(
+            ("cell", "ours (the paper's; difference)", "why"),
+            ((one.name, with_difference(one.entry, one.digits), one.why) for one in said.far),
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_rows(head: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    lines = [f"| {' | '.join(cells)} |" for cells in (head, *rows)]
+    return [lines[0], "|" + "---|" * len(tuple(head)), *lines[1:]]

@@ -23,7 +23,7 @@ from piefs.data.writers import write_table
 from piefs.errors import TrainingWarning
 from reproduction.cells import Cell
 from reproduction.records import Records
-from reproduction.work import read_history
+from reproduction.runs import read_history
 
 SMALL = {
     "n_components": 2,

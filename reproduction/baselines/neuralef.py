@@ -17,8 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from piefs.errors import InputError
 from piefs.training.columns import blockwise
 from piefs.training.runtime import drop_compiled_if_many
-from reproduction.baselines.eigenfunctions import learn_eigenfunctions
-from reproduction.baselines.kernels import RBF, ArcCosine, Kernel, median_distance
+from reproduction.baselines.eigenfunctions import (
+    RBF,
+    ArcCosine,
+    Kernel,
+    learn_eigenfunctions,
+    median_distance,
+)
 
 KERNELS = ("rbf", "nngp")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from reproduction.cells import DATASETS, ITEMS, PIEFS
+from reproduction.checks import ENOUGH_SEEDS, NOT_RUN, Check, Finding, Found, error_of_gap, on
 from reproduction.entries import TITLES
-from reproduction.evidence import ENOUGH_SEEDS, NOT_RUN, Check, Finding, Found, error_of_gap, on
 
 
 def versus(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import mean
 
 from reproduction.cells import DATASETS, PIEFS
+from reproduction.checks import NOT_RUN, Finding, Found, error_of_gap
 from reproduction.entries import TITLES
-from reproduction.evidence import NOT_RUN, Finding, Found, error_of_gap
 from reproduction.records import Key
 
 

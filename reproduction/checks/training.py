@@ -7,7 +7,7 @@ from itertools import groupby
 import numpy as np
 
 from reproduction.cells import Cell
-from reproduction.evidence import NOT_RUN, Finding, Found, History
+from reproduction.checks import NOT_RUN, Finding, Found, History
 from reproduction.records import summaries
 
 STEPS_A_MAP = 3750

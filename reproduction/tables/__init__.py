@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from reproduction.entries import Table
 from reproduction.records import Record
 from reproduction.tables import papers, unsettled
-from reproduction.tables.base import Table
 
 __all__ = ["Table", "tables"]
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reproduction.cells import MODES, MORE_BASELINES, PAPER_BASELINES, PIEFS
-from reproduction.entries import TITLES, Entry, accuracy_entry, gram_entry
+from reproduction.entries import (
+    TITLES,
+    Entry,
+    Table,
+    accuracy_entry,
+    by_dataset,
+    gram_entry,
+    mode_of,
+    shown,
+)
 from reproduction.published import (
     ACCURACY,
     GRAM_ERROR,
@@ -14,7 +23,6 @@ from reproduction.published import (
     reported_split,
 )
 from reproduction.records import Record, summaries
-from reproduction.tables.base import Table, by_dataset, mode_of, shown
 
 
 def _official(

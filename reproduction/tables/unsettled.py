@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from reproduction.cells import ITEMS, LOW_DIMENSIONAL, MODES, PAPER_BASELINES, PIEFS, Cell
-from reproduction.entries import TITLES, Entry, accuracy_entry, gram_entry
+from reproduction.entries import TITLES, Entry, Rows, Table, accuracy_entry, gram_entry, mode_of
 from reproduction.published import ACCURACY, GRAM_ERROR, N_SEEDS, reported_split
 from reproduction.records import Key, Record, summaries
-from reproduction.tables.base import Rows, Table, mode_of
 from reproduction.variants import FRESH_SPLIT, READINGS
 
 VARIANT_TITLES = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from reproduction.baselines.kernels import RBF, ArcCosine, median_distance
+from reproduction.baselines.eigenfunctions import RBF, ArcCosine, median_distance
 
 
 def kernel_matrix(kernel, x):

@@ -11,8 +11,12 @@ from sklearn.datasets import load_digits
 
 from piefs.errors import InputError
 from reproduction.baselines import NeuralEF
-from reproduction.baselines.eigenfunctions import eigenvalue_estimates, normalized, objective
-from reproduction.baselines.kernels import ArcCosine
+from reproduction.baselines.eigenfunctions import (
+    ArcCosine,
+    eigenvalue_estimates,
+    normalized,
+    objective,
+)
 
 SMALL = {"n_components": 3, "hidden": (32, 32), "random_state": 0}
 

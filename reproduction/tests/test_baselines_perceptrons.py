@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from piefs.core.maps import init_map
-from reproduction.baselines.perceptrons import MatchedMLP, matched_mlp, matched_width, n_parameters
+from reproduction.baselines.features import MatchedMLP, matched_mlp, matched_width, n_parameters
 
 
 def n_entries(tree):

@@ -10,8 +10,7 @@ from sklearn.datasets import load_digits, make_moons
 
 from piefs.data import load
 from piefs.errors import InputError
-from reproduction.baselines import BASELINES, make_baseline
-from reproduction.baselines.registry import MAX_SVM_ROWS
+from reproduction.baselines import BASELINES, MAX_SVM_ROWS, make_baseline
 
 NAMES = [name for name in BASELINES if name != "umap"]
 LINEAR = ["logistic-regression", "pca-lr", "lda"]

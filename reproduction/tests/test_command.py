@@ -9,8 +9,8 @@ from rich.console import Console
 from commands import piefs
 from pages import ROOT, commands
 from reproduction.cells import Cell
-from reproduction.grid_command import Display
-from reproduction.progress import Progress
+from reproduction.command import Display
+from reproduction.grid import Progress
 from reproduction.records import Records
 
 CELL = "two-moons/piefs-off/supervised/paper/0"
@@ -109,7 +109,7 @@ def begun(monkeypatch):
         cells.extend(wanted)
         return Progress(dict.fromkeys(wanted, 1.0))
 
-    monkeypatch.setattr("reproduction.grid_command.run_grid", run_grid)
+    monkeypatch.setattr("reproduction.command.run_grid", run_grid)
     return cells
 
 

@@ -14,17 +14,17 @@ from piefs.data import load as load_data
 from piefs.errors import InputError, StorageError
 from reproduction import figures
 from reproduction.cells import DATASETS, DETERMINISTIC, ITEMS, Cell, cells_of
-from reproduction.components import COMPONENTS
 from reproduction.deviations import deviations
 from reproduction.entries import Entry, gram_entry
 from reproduction.grid import run_grid
 from reproduction.ledger import CLAIMS, ledger
+from reproduction.overview import COMPONENTS
 from reproduction.published import ACCURACY, GRAM_ERROR, reported_split
 from reproduction.records import Records, Summary, summaries
 from reproduction.report import write_report
+from reproduction.runs import _data, baseline_of, make, work
 from reproduction.tables import tables
 from reproduction.text import SUMMARY_COLUMNS, markdown, summary_csv
-from reproduction.work import _data, baseline_of, make, work
 
 ROOT = Path(__file__).parents[2]
 MOONS = Cell("two-moons", "piefs-off", "supervised", "paper", 0)
@@ -181,7 +181,7 @@ def test_a_data_set_is_read_once_for_cell_after_cell(tmp_path, monkeypatch):
     read = []
     _data.cache_clear()
     monkeypatch.setattr(
-        "reproduction.work.load", lambda *which: read.append(which) or load_data(*which)
+        "reproduction.runs.load", lambda *which: read.append(which) or load_data(*which)
     )
     for name in ("circles/lda", "circles/pca-lr", "two-moons/lda"):
         make(Cell.parse(f"{name}/supervised/paper/0"), tmp_path)
@@ -233,7 +233,7 @@ def test_work_resumes_a_run_that_was_cut_off(tmp_path, monkeypatch):
 def test_a_finished_run_whose_record_was_not_written_is_not_run_again(tmp_path, monkeypatch):
     made = make(MOONS, tmp_path / "running", quick=True)
     assert not (tmp_path / "running" / str(MOONS) / "figures").exists()  # nobody would see them
-    monkeypatch.setattr("reproduction.work.run", None)
+    monkeypatch.setattr("reproduction.runs.run", None)
     assert work(MOONS, tmp_path, quick=True)["accuracy"] == made.metrics["accuracy"]
     assert not (tmp_path / "running" / str(MOONS)).exists()
 

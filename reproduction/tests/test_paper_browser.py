@@ -9,8 +9,8 @@ from reproduction.cells import Cell
 from reproduction.ledger import CLAIMS
 from reproduction.records import Records
 from reproduction.report import write_report
+from reproduction.runs import work
 from reproduction.tables import tables
-from reproduction.work import work
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 

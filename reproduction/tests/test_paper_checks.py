@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from reproduction import checks
 from reproduction.cells import DATASETS, Cell
+from reproduction.checks import NOT_RUN, Found, accuracies, labels, on, training
 from reproduction.deviations import deviations
-from reproduction.evidence import NOT_RUN, Found, on
 from reproduction.ledger import Claim, ledger
 from reproduction.overview import in_short
 from reproduction.records import Records
@@ -69,7 +68,7 @@ def history(column: str, *turns: tuple[float, ...]) -> list[dict[str, float]]:
 @pytest.mark.parametrize(("end", "holds"), [(0.4, True), (0.05, False)])
 def test_smoothness_waits_if_its_weight_grows_while_the_first_map_is_trained(records, end, holds):
     put(records, OFF, history=history("w_mde", (0.1, end), (0.2, 0.1)))
-    text, verdict = checks.smoothness_waits(Found(records), "mnist")
+    text, verdict = training.smoothness_waits(Found(records), "mnist")
     assert verdict is holds
     assert text == f"0.10 → {end:.2f} → 0.10"
 
@@ -78,13 +77,13 @@ def test_smoothness_waits_if_its_weight_grows_while_the_first_map_is_trained(rec
 def test_a_residual_rises_within_a_map_and_not_by_there_being_more_of_them(records, last, n_risen):
     put(records, OFF, history=history("gram_residual", (0.5, 0.1), (0.4, 0.2, last)))
     expected = (f"{n_risen} of 2", n_risen == 1)
-    assert checks.residual_rises(Found(records), "mnist") == expected
+    assert training.residual_rises(Found(records), "mnist") == expected
 
 
 @pytest.mark.parametrize(("dip", "holds"), [(0.899, True), (0.7, False)])
 def test_a_run_that_dips_after_it_has_converged_is_not_stable(records, dip, holds):
     put(records, OFF, history=history("validation_accuracy", (0.1,), (0.2, 0.5), (0.9, dip, 0.9)))
-    text, verdict = checks.converged(Found(records), "mnist")
+    text, verdict = training.converged(Found(records), "mnist")
     assert verdict is holds
     assert text == f"{100 * (dip - 0.9):+.2f}"
 
@@ -93,21 +92,21 @@ def test_changes_of_two_seeds_do_not_cancel(records):
     for seed, last in enumerate((0.8, 1.0)):
         name = OFF[:-1] + str(seed)
         put(records, name, history=history("validation_accuracy", (0.1,), (0.2,), (0.9, last)))
-    assert checks.converged(Found(records), "mnist")[1] is False
+    assert training.converged(Found(records), "mnist")[1] is False
 
 
 @pytest.mark.parametrize(("energies", "holds"), [([0.1, 0.2, 0.5], True), ([3, 2, 1], False)])
 def test_a_spectral_order_is_one_of_rising_energies(records, energies, holds):
     put(records, OFF, energies=energies)
-    assert checks.energies_rise(Found(records), "mnist")[1] is holds
+    assert training.energies_rise(Found(records), "mnist")[1] is holds
 
 
 @pytest.mark.parametrize(("without", "holds"), [(0.94, True), (0.96, False)])
 def test_what_smoothness_adds_is_told_with_the_gram_errors(records, without, holds):
     put(records, OFF, 0.95, gram_error_batch=0.5)
-    assert checks.smoothness_improves(Found(records), "mnist") is None
+    assert accuracies.smoothness_improves(Found(records), "mnist") is None
     put(records, OFF.replace("paper", "no-smoothness"), without, gram_error_batch=0.1)
-    text, verdict = checks.smoothness_improves(Found(records), "mnist")
+    text, verdict = accuracies.smoothness_improves(Found(records), "mnist")
     assert verdict is holds
     assert text.endswith("Gram error 0.10 → 0.50")
 
@@ -120,10 +119,10 @@ def test_smoothness_regularises_if_rows_that_were_far_ahead_are_less(
     records, train, without, holds
 ):
     for variant, on_train in (("paper", train), ("no-smoothness", without)):
-        assert checks.smoothness_regularises(Found(records), "mnist") is None
+        assert accuracies.smoothness_regularises(Found(records), "mnist") is None
         splits = {"train": on_train, "validation": 0.95, "test": 0.95}
         put(records, OFF.replace("paper", variant), accuracy=splits)
-    text, verdict = checks.smoothness_regularises(Found(records), "mnist")
+    text, verdict = accuracies.smoothness_regularises(Found(records), "mnist")
     assert verdict is holds
     assert text.endswith(f" → {100 * (train - 0.95):+.2f}")
 
@@ -138,7 +137,7 @@ def test_two_methods_are_told_apart_by_enough_seeds_or_a_large_gap(records, seed
         noise = 0.001 * (seed - (seeds - 1) / 2)
         put(records, name.format("off", seed), 0.82 + noise)
         put(records, name.format("diag", seed), 0.82 + gap / 100 + noise)
-    check = checks.versus("cifar10-embedding", "piefs-diag", "piefs-off", lambda gap: gap < 0)
+    check = accuracies.versus("cifar10-embedding", "piefs-diag", "piefs-off", lambda gap: gap < 0)
     text, verdict = check(Found(records))
     assert verdict is holds
     assert f"{gap:+.2f} ±" in text
@@ -147,7 +146,7 @@ def test_two_methods_are_told_apart_by_enough_seeds_or_a_large_gap(records, seed
 def test_rows_that_were_drawn_leave_a_small_gap_open(records):
     for method, accuracy in (("logistic-regression", 0.980), ("lda", 0.979)):
         put(records, f"htru2/{method}/supervised/paper/0", accuracy)
-    check = checks.versus("htru2", "lda", "logistic-regression", lambda gap: gap < 0)
+    check = accuracies.versus("htru2", "lda", "logistic-regression", lambda gap: gap < 0)
     assert check(Found(records))[1] is None
 
 
@@ -164,19 +163,19 @@ def test_one_gap_is_judged_alike_in_all_claims_that_speak_of_it(records):
 
 def test_several_findings_fail_with_any_of_them(records):
     ended = [lambda found: ("a", True), lambda found: ("b", None), lambda found: ("c", False)]
-    assert checks.every(*ended[:1])(Found(records)) == ("a", True)
-    assert checks.every(*ended[:2])(Found(records)) == ("a; b", None)
-    assert checks.every(*ended)(Found(records)) == ("a; b; c", False)
+    assert accuracies.every(*ended[:1])(Found(records)) == ("a", True)
+    assert accuracies.every(*ended[:2])(Found(records)) == ("a; b", None)
+    assert accuracies.every(*ended)(Found(records)) == ("a; b; c", False)
 
 
 @pytest.mark.parametrize(("pca", "holds"), [(0.85, True), (0.97, False)])
 def test_compact_features_compete_with_those_that_the_paper_has(records, pca, holds):
     put(records, OFF, 0.95)
     put(records, "mnist/neuralef/unsupervised/paper/0", 0.83)
-    assert checks.compact_is_competitive(Found(records), "mnist") is None
+    assert accuracies.compact_is_competitive(Found(records), "mnist") is None
     put(records, "mnist/pca-lr/supervised/paper/0", pca)
     put(records, "mnist/bottleneck-mlp/supervised/paper/0", 0.98)
-    text, verdict = checks.compact_is_competitive(Found(records), "mnist")
+    text, verdict = accuracies.compact_is_competitive(Found(records), "mnist")
     assert verdict is holds
     assert text.endswith("-3.0 on a bottleneck MLP")
 
@@ -185,7 +184,7 @@ def test_compact_features_compete_with_those_that_the_paper_has(records, pca, ho
 def test_a_gate_protects_if_static_weights_have_larger_errors(records, static, holds):
     put(records, OFF, gram_error_batch=0.5)
     put(records, OFF.replace("paper", "no-gate"), gram_error_batch=static)
-    assert checks.gate_protects_gram(Found(records), "mnist")[1] is holds
+    assert accuracies.gate_protects_gram(Found(records), "mnist")[1] is holds
 
 
 @pytest.mark.parametrize(("power", "holds"), [(1, True), (0, False)])
@@ -194,14 +193,14 @@ def test_the_gap_to_the_population_falls_as_one_over_the_batch(records, power, h
         *(("batch-256", 256), ("batch-1024", 1024)),
         *(("paper", 2048), ("batch-4096", 4096)),
     ):
-        assert checks.gap_falls_with_batch(Found(records)) == NOT_RUN
+        assert training.gap_falls_with_batch(Found(records)) == NOT_RUN
         put(
             records,
             f"mnist/piefs-off/supervised/{variant}/0",
             gram_error_batch=0.05 + 200 / size**power,
             gram_error_unbiased={"train": 0.05},
         )
-    text, verdict = checks.gap_falls_with_batch(Found(records))
+    text, verdict = training.gap_falls_with_batch(Found(records))
     assert verdict is holds
     assert ("256: 200" in text) is holds
 
@@ -211,7 +210,7 @@ def test_the_gap_to_the_population_falls_as_one_over_the_batch(records, power, h
 def test_off_is_best_where_neither_metric_is_ahead_and_the_gap_exceeds_its_error(
     records, diag, holds, mode
 ):
-    check = checks.off_is_best(mode, "mnist")
+    check = accuracies.off_is_best(mode, "mnist")
     assert check(Found(records)) == NOT_RUN
     put_metrics(records, "mnist", mode, 0.95, diag, 0.93)
     assert check(Found(records))[1] is holds
@@ -220,16 +219,16 @@ def test_off_is_best_where_neither_metric_is_ahead_and_the_gap_exceeds_its_error
 @pytest.mark.parametrize("slack", [0.0, 2.0])
 def test_a_lead_within_the_slack_is_forgiven(records, slack):
     put_metrics(records, "mnist", "unsupervised", 0.95, 0.96, 0.93)
-    check = checks.off_is_best("unsupervised", "mnist", slack=slack)
+    check = accuracies.off_is_best("unsupervised", "mnist", slack=slack)
     assert check(Found(records))[1] is (slack > 1)
 
 
 @pytest.mark.parametrize(("trotter", "holds"), [(0.85, None), (0.75, False)])
 def test_all_metrics_are_accurate_or_one_is_not(records, trotter, holds):
     put_metrics(records, "mnist", "supervised", 0.95, 0.949, trotter, gram_error_batch=0.2)
-    assert checks.all_are_accurate(10)(Found(records)) == NOT_RUN
+    assert accuracies.all_are_accurate(10)(Found(records)) == NOT_RUN
     put(records, "mnist/logistic-regression/supervised/paper/0", 0.9)
-    text, verdict = checks.all_are_accurate(10)(Found(records))
+    text, verdict = accuracies.all_are_accurate(10)(Found(records))
     assert verdict is holds  # at best open, with one of five sets
     assert "% at 0.20 to 0.20" in text
 
@@ -243,26 +242,26 @@ def test_other_dampenings_must_both_be_worse_in_one_way_or_another(records, accu
         put(records, off, 0.95, gram_error_batch=0.2)
         put(records, off.replace("paper", "weighting-rational"), accuracy, gram_error_batch=error)
         put(records, off.replace("paper", "weighting-polynomial"), 0.9, gram_error_batch=0.1)
-        assert checks.other_dampenings(Found(records))[1] is verdict  # open until all have run
+        assert accuracies.other_dampenings(Found(records))[1] is verdict  # open until all have run
 
 
 @pytest.mark.parametrize(("trotter", "holds"), [(0.3, True), (0.9, False)])
 def test_metrics_shrink_the_energy_if_both_halve_it(records, trotter, holds):
     for method, energy in (("off", 1.0), ("diag", 0.1), ("trotter", trotter)):
-        assert checks.metric_shrinks_energy(Found(records), "htru2") is None
+        assert labels.metric_shrinks_energy(Found(records), "htru2") is None
         put(records, f"htru2/piefs-{method}/unsupervised/paper/0", energies=[energy, energy])
     expected = (f"1.000 → {trotter:.3f}", holds)
-    assert checks.metric_shrinks_energy(Found(records), "htru2") == expected
+    assert labels.metric_shrinks_energy(Found(records), "htru2") == expected
 
 
 @pytest.mark.parametrize(("n_ahead", "holds"), [(4, True), (3, False)])
 def test_neuralef_is_matched_on_four_of_five_sets_or_not_at_all(records, n_ahead, holds):
     for i, dataset in enumerate(DATASETS):
-        assert checks.matches_neuralef(Found(records))[1] is None
+        assert labels.matches_neuralef(Found(records))[1] is None
         put(records, f"{dataset}/neuralef/unsupervised/paper/0", 0.85)
         ours = 0.9 if i < n_ahead else 0.8
         put(records, f"{dataset}/piefs-off/unsupervised/paper/0", ours)
-    assert checks.matches_neuralef(Found(records))[1] is holds
+    assert labels.matches_neuralef(Found(records))[1] is holds
 
 
 @pytest.mark.parametrize(
@@ -271,10 +270,10 @@ def test_neuralef_is_matched_on_four_of_five_sets_or_not_at_all(records, n_ahead
 )
 def test_a_penalty_restores_what_was_behind_and_comes_nearer(records, plain, penalised, holds):
     put_metrics(records, "htru2", "unsupervised", 0.95, plain, plain)
-    assert checks.penalty_restores(Found(records), "htru2") is None
+    assert labels.penalty_restores(Found(records), "htru2") is None
     for metric in ("diag", "trotter"):
         put(records, f"htru2/piefs-{metric}/unsupervised/anisotropy/0", penalised)
-    text, verdict = checks.penalty_restores(Found(records), "htru2")
+    text, verdict = labels.penalty_restores(Found(records), "htru2")
     assert verdict is holds
     assert ("not behind off" in text) == (holds is None)
 
@@ -287,7 +286,7 @@ def test_scales_range_over_four_from_end_to_end_and_from_zero_or_it_is_open(
 ):
     name = "htru2/piefs-diag/unsupervised/paper/0"
     put(records, name, log_scale_ranges=[[-0.5, 0.5], [low, high]])
-    assert checks.log_scales(Found(records))[1] is holds
+    assert labels.log_scales(Found(records))[1] is holds
 
 
 @pytest.mark.parametrize(("high", "holds"), [(2.0, True), (0.1, False)])
@@ -295,9 +294,9 @@ def test_labels_hold_scales_by_seeds_that_have_run_with_them_and_without(records
     name = "htru2/piefs-diag/{}/paper/{}"
     put(records, name.format("unsupervised", 0), log_scale_ranges=[[-0.5, 0.5], [-2.0, high]])
     put(records, name.format("supervised", 1), log_scale_ranges=[[-9.0, 9.0]])
-    assert checks.labels_hold_scales(Found(records), "htru2") is None
+    assert labels.labels_hold_scales(Found(records), "htru2") is None
     put(records, name.format("supervised", 0), log_scale_ranges=[[-1.0, 1.5]])
-    text, verdict = checks.labels_hold_scales(Found(records), "htru2")
+    text, verdict = labels.labels_hold_scales(Found(records), "htru2")
     assert verdict is holds
     assert text.startswith("2.5 and")
 
@@ -305,10 +304,10 @@ def test_labels_hold_scales_by_seeds_that_have_run_with_them_and_without(records
 def test_three_seeds_each_are_needed_to_call_settings_equal(records):
     variants = ("paper", "laplacian-calibrated", "laplacian-frozen")
     for seed in range(3):
-        assert checks.laplacian(Found(records))[1] is None
+        assert accuracies.laplacian(Found(records))[1] is None
         for variant in variants:
             put(records, f"htru2/piefs-off/supervised/{variant}/{seed}", 0.97 + seed / 1000)
-    assert checks.laplacian(Found(records))[1] is True
+    assert accuracies.laplacian(Found(records))[1] is True
 
 
 def test_a_gram_error_beyond_a_factor_of_two_is_listed_with_its_reason(records):

@@ -7,7 +7,7 @@ from statistics import median
 import pytest
 
 from reproduction.cells import Cell
-from reproduction.progress import BEFOREHAND, Progress, expected_seconds
+from reproduction.grid import BEFOREHAND, Progress, expected_seconds
 from reproduction.records import Records
 
 RECORDS = Path(__file__).parents[2] / "results" / "records"

@@ -9,9 +9,9 @@ from piefs.errors import InputError
 from reproduction.cells import DETERMINISTIC, LOW_DIMENSIONAL, Cell, cells_of
 from reproduction.entries import Entry
 from reproduction.records import Records, Summary
+from reproduction.runs import make
 from reproduction.tables import tables
 from reproduction.variants import FRESH_SPLIT, READINGS, VARIANTS
-from reproduction.work import make
 
 
 def settings_of(cell):

@@ -193,12 +193,8 @@ def test_the_python_of_the_page_runs(page):
 
 
 def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "reproduction.grid_command.cells_of", lambda *args, **keywords: cells("lda", 1)
-    )
-    monkeypatch.setattr(
-        "reproduction.grid_command.write_report", lambda out: (out / "report.html", [])
-    )
+    monkeypatch.setattr("reproduction.command.cells_of", lambda *args, **keywords: cells("lda", 1))
+    monkeypatch.setattr("reproduction.command.write_report", lambda out: (out / "report.html", []))
     quick = {"fixed": TINY, "n_trials": 1}
     monkeypatch.setattr(
         "piefs.app.tune.tune", lambda *args, **keywords: tune(*args, **keywords | quick)

@@ -31,7 +31,7 @@ def test_the_page_on_choosing(tmp_path, monkeypatch):
 
 def test_the_commands_of_the_page_on_choosing(tmp_path, monkeypatch):
     train_briefly(monkeypatch)
-    monkeypatch.setattr("piefs.app.tuning.search.MOST_TRIALS", 3)  # 30 minutes would allow many
+    monkeypatch.setattr("piefs.app.search.MOST_TRIALS", 3)  # 30 minutes would allow many
     rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(60)]
     (tmp_path / "customers.csv").write_text("\n".join(["customer,visits,calls,churn", *rows]))
     for command in commands(ROOT / "docs/choosing.md"):

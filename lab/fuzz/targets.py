@@ -23,7 +23,8 @@ from piefs import Checkpoint, PIEFSClassifier, open_rows
 from piefs.app.fit import read_config
 from piefs.app.inspect import tell_model
 from piefs.app.model import open_model
-from piefs.app.tuning.search import Search, _problem
+from piefs.app.search import Search
+from piefs.app.trials import tuning_data
 from piefs.data.encoder import TableEncoder
 from piefs.data.files import reading
 from piefs.data.readers import read_table
@@ -113,9 +114,8 @@ def _checkpoint(folder: Path) -> None:
 
 
 def _tuning(folder: Path) -> None:
-    problem = _problem(*rows(), None, None, True, 0)
-    search = Search(problem, FIXED, 0, 1, folder, lambda *_: None, None)
-    search._open()
+    search = Search(tuning_data(*rows(), None, None, True, 0), FIXED, 0, folder)
+    search._resume()
     if (0, 2) in search.records:
         search._verdict()
 

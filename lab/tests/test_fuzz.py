@@ -237,9 +237,9 @@ def test_a_seed_or_a_kind_of_warning_is_no_markup_either(copied):
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"loss": "low"}'])
-def test_a_damaged_trial_says_that_it_can_be_removed(copied, content):
+def test_damaged_records_of_trials_say_that_they_can_be_removed(copied, content):
     folder = copied("tuning")
-    (folder / "trials" / "000-2.json").write_text(content)
+    (folder / "trials.jsonl").write_text(content + "\n")
     assert "remove it" in refused("tuning", folder)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from piefs import callbacks, data, operators, plot
-    from piefs.app.tuning import tune
+    from piefs.app.search import tune
     from piefs.core.metric import MetricField
     from piefs.core.rotations import Rotation
     from piefs.core.weighting import LossWeights
@@ -63,7 +63,7 @@ _HOMES = {
     "keep_memory": "training.runtime",
     "load": "estimators",
     "open_rows": "data.readers",
-    "tune": "app.tuning",
+    "tune": "app.search",
 }
 
 

@@ -8,34 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from piefs.app.fit import describe, load_source
 from piefs.app.options import Source
-from piefs.app.tuning import Tuned, tune
+from piefs.app.search import BEST, Tuned, tune
 from piefs.data import Dataset
 from piefs.errors import InputError
 
 ROWS_SHOWN = 8
 
 
-def tune_data(
-    source: Source,
-    out: Path,
-    *,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Search on the training and validation rows of a data set; its test rows are not looked at."""
+def tune_data(source: Source, out: Path, *, quiet: bool, as_json: bool, **options: Any) -> None:
+    """Search on the training and validation rows of a data set; its test rows are never used."""
     console = Console(quiet=quiet or as_json)
-    dataset, task, _ = load_source(source)
+    data, task, _ = load_source(source)
     if task == "unsupervised":
         raise InputError("there is nothing to tune by without labels: name a --target")
-    describe(console, dataset)
-    tuned = _search(console, dataset, task, out, options)
-    command = fit_command(source, out / "best.json")
+    describe(console, data)
+    tuned = _search(console, data, task, out, options)
+    command = fit_command(source, out / BEST)
     if as_json:
         print(json.dumps(_summary(tuned) | {"command": command}))
         return
@@ -47,22 +40,13 @@ def tune_data(
 def _search(
     console: Console, data: Dataset, task: str, out: Path, options: dict[str, Any]
 ) -> Tuned:
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     with bar:
         shown = bar.add_task("", total=None)
 
-        def tell(stage: str, done: int, total: int) -> None:
-            if bar.tasks[0].description != stage:
-                bar.reset(shown, description=stage)
-            bar.update(shown, completed=done, total=total)
+        def tell(what: str, done: int, total: int) -> None:
+            bar.update(shown, description=what, completed=done, total=total)
 
         return tune(
             data.train.x,
@@ -86,18 +70,15 @@ def fit_command(source: Source, best: Path) -> str:
     return shlex.join([*words, "--config", str(best)])
 
 
-def _described(keywords: dict[str, Any]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in keywords.items()) or "the defaults"
-
-
 def _table(tuned: Tuned) -> Table:
-    """The trials with all steps, the best first."""
+    """The candidates that were fitted with all steps, the best first."""
     whole = [record for record in tuned.records if record["share"] == 1 and record["loss"]]
     table = Table("validation loss", "score", "s", "settings")
     for record in whole[:ROWS_SHOWN]:
         loss = f"{record['loss']:.4f} ± {record['losses_error']:.4f}"
+        settings = ", ".join(f"{name}={value}" for name, value in record["keywords"].items())
         score, seconds = f"{record['score']:.4f}", f"{record['seconds']:.0f}"
-        table.add_row(loss, score, seconds, _described(record["keywords"]))
+        table.add_row(loss, score, seconds, settings or "the defaults")
     return table
 
 
@@ -105,7 +86,7 @@ def _verdict(tuned: Tuned) -> str:
     if tuned.beats_defaults:
         return (
             f"Better than the defaults by {tuned.gain:.4f} ± {tuned.gain_error:.4f} of validation "
-            "loss. It was chosen for that loss, so expect a little less on new rows."
+            "loss. They were chosen for that loss, so expect a little less on new rows."
         )
     return "No settings beat the defaults by more than the noise of the validation rows: keep them."
 
@@ -116,5 +97,5 @@ def _summary(tuned: Tuned) -> dict[str, Any]:
         "beats_defaults": tuned.beats_defaults,
         "gain": tuned.gain,
         "gain_error": tuned.gain_error,
-        "n_trials": len(tuned.records),
+        "n_trials": len({record["trial"] for record in tuned.records}),
     }

@@ -1,0 +1,139 @@
+"""A candidate of a search: the settings it may differ in, and a fit with a share of its steps."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.utils.multiclass import type_of_target
+
+from piefs.errors import DivergedError, InputError, TrainingWarning
+from piefs.estimators import PIEFSClassifier, PIEFSRegressor
+from piefs.training.config import Settings
+
+Keywords = dict[str, Any]
+Record = dict[str, Any]
+
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "weight_decay": ("auto", 0.1, 0.3, 1.0, 3.0, 10.0),
+    "hidden": ("64 64 64", "64 64", "128 128", "32 32 32"),
+    "activation": ("relu", "silu", "gelu"),
+    "n_components": (4, 8, 16, 32),
+    "metric": ("off", "diag", "agop"),
+}
+RANGES = {"smoothness": (3e-5, 0.1), "learning_rate": (1e-3, 1e-2)}
+"""What is tried: the settings that matter most (LOG.md); the ranges on a logarithmic scale."""
+
+FEWEST_STEPS = 50
+ESTIMATORS: dict[str, type] = {"classification": PIEFSClassifier, "regression": PIEFSRegressor}
+
+
+def open_to_choice(fixed: Keywords) -> list[str]:
+    """The settings that are not fixed and mean something to the solver that is."""
+    solver = Settings.of(fixed.get("preset", "default"), solver=fixed.get("schedule")).solver
+    return [
+        name
+        for name in (*RANGES, *CHOICES)
+        if name not in fixed and (name != "smoothness" or solver != "sequential")
+    ]
+
+
+def drawn(trial: Any, names: list[str]) -> Keywords:
+    """The keywords of a candidate: each setting differs from the default, or does not."""
+    keywords: Keywords = {}
+    for name in names:
+        if not trial.suggest_categorical(f"change {name}", [False, True]):
+            continue
+        if name in RANGES:
+            keywords[name] = float(f"{trial.suggest_float(name, *RANGES[name], log=True):.2g}")
+        else:
+            keywords[name] = trial.suggest_categorical(name, CHOICES[name])
+    if "hidden" in keywords and "hidden" in names:
+        keywords["hidden"] = tuple(map(int, keywords["hidden"].split()))
+    return keywords
+
+
+@dataclass(frozen=True)
+class TuningData:
+    """The rows to fit and the rows to judge by; test rows are not here."""
+
+    task: str
+    train: tuple[np.ndarray, np.ndarray]
+    validation: tuple[np.ndarray, np.ndarray]
+    standardize: bool = True
+
+    def estimator(self, keywords: Keywords, seed: int) -> Any:
+        """An unfitted estimator."""
+        given = {"standardize": self.standardize} | keywords
+        return ESTIMATORS[self.task](**given, random_state=seed)
+
+    def digest(self) -> str:
+        """A name for the rows, by their contents."""
+        digest = hashlib.sha256()
+        labels = np.concatenate([self.train[1], self.validation[1]])
+        codes = np.unique(labels, return_inverse=True)[1]
+        for values in (self.train[0], self.validation[0], codes):
+            array = np.ascontiguousarray(values, np.float64)
+            digest.update(str(array.shape).encode() + array.tobytes())
+        return digest.hexdigest()
+
+
+def tuning_data(
+    X: Any, y: Any, validation_data: Any, task: str | None, standardize: bool, seed: int
+) -> TuningData:
+    """The rows of a search; a share of them is set aside to judge by if none are given."""
+    X, y = np.asarray(X), np.asarray(y)
+    if task is None:
+        is_class = type_of_target(y) in ("binary", "multiclass") and y.dtype.kind != "f"
+        task = "classification" if is_class else "regression"
+    if task not in ESTIMATORS:
+        raise InputError(f"task {task!r} cannot be tuned; choose one of {', '.join(ESTIMATORS)}")
+    if validation_data is None:
+        can_stratify = task == "classification" and np.unique(y, return_counts=True)[1].min() > 1
+        strata = y if can_stratify else None
+        split = train_test_split(X, y, test_size=0.15, random_state=seed, stratify=strata)
+        X, held_x, y, held_y = split
+        validation_data = held_x, held_y
+    held_x, held_y = (np.asarray(values) for values in validation_data)
+    return TuningData(task, (X, y), (held_x, held_y), standardize)
+
+
+def run_trial(data: TuningData, keywords: Keywords, share: float, seed: int) -> Record:
+    """Fit with a share of the steps: loss and its standard error, score, steps and time.
+
+    A fit that diverges, or that these rows do not allow, has a loss of None.
+    """
+    whole = data.estimator(keywords, 0).check_settings(len(data.train[0])).steps_per_component
+    steps = max(round(share * whole), min(FEWEST_STEPS, whole))
+    model = data.estimator(keywords | {"steps_per_component": steps}, seed)
+    begun = time.monotonic()
+    record: Record = {"keywords": keywords, "share": share, "steps_allowed": steps}
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrainingWarning)
+            model.fit(*data.train, validation_data=data.validation)
+    except (DivergedError, InputError) as error:
+        return record | {"loss": None, "error": str(error), "seconds": time.monotonic() - begun}
+    losses = row_losses(model, *data.validation)
+    return record | {
+        "loss": float(losses.mean()),
+        "losses_error": float(losses.std() / np.sqrt(len(losses))),
+        "score": float(model.score(*data.validation)),
+        "steps": model.n_iter_,
+        "seconds": time.monotonic() - begun,
+        "row_losses": [round(float(loss), 6) for loss in losses],
+    }
+
+
+def row_losses(model: Any, x: Any, y: Any) -> np.ndarray:
+    """The loss of each row: −log p of its class, or its squared error in units of the variance."""
+    if isinstance(model, PIEFSRegressor):
+        error = (np.asarray(y) - model.predict(x)).reshape(len(x), -1) / model.target_scale_
+        return np.mean(error**2, axis=1)
+    log_p = model.predict_log_proba(x)
+    return -log_p[np.arange(len(x)), np.searchsorted(model.classes_, np.asarray(y))]

@@ -1,0 +1,275 @@
+"""A search does what is missing, keeps what is done, and prefers the defaults in doubt."""
+
+import json
+import sys
+from contextlib import nullcontext
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from commands import piefs
+from piefs import PIEFSClassifier, tune
+from piefs.app import search
+from piefs.app.trials import CHOICES, RANGES, open_to_choice, run_trial, tuning_data
+from piefs.data.folders import held
+from piefs.errors import InputError
+from piefs.training.parallel import Ended, Workers
+
+TINY = {"hidden": (8,), "n_components": 2, "activation": "silu", "metric": "off"}
+TINY |= {"steps_per_component": 90, "early_stopping": False, "batch_size": 64}
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 3))
+    return x, (x[:, 0] + x[:, 1] > 0).astype(int)
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Fits whose losses by keywords and share can be given; they are listed as they are asked for.
+
+    The loss of the defaults is 0.7 unless it is given.
+    """
+    asked = []
+
+    def losses(keywords, share):
+        return 0.7
+
+    def run_trial(data, keywords, share, seed):
+        asked.append((keywords, round(share, 3)))
+        loss = run_trial.losses(keywords, share)
+        record = {"keywords": keywords, "share": share, "seconds": 1.0, "loss": loss}
+        rows = [loss or 0.0] * len(data.validation[0])
+        return record | {"losses_error": 0.01, "score": 0.5, "row_losses": rows, "error": "bad"}
+
+    run_trial.losses, run_trial.asked = losses, asked
+    monkeypatch.setattr(search, "run_trial", run_trial)
+    return run_trial
+
+
+def by_settings(keywords, share):
+    """Another loss for every candidate; those of the defaults are the worst."""
+    return 0.5 + len(json.dumps(keywords)) % 17 / 100 if keywords else 0.7
+
+
+def test_candidates_differ_from_the_defaults_in_what_is_open_and_can_be_fitted(table, fits):
+    tuned = tune(*table, n_trials=30, fixed={"metric": "off"})
+    drawn = [keywords for keywords, share in fits.asked if share == 0.111]
+    assert len(drawn) == 29
+    for keywords in drawn:
+        assert keywords["metric"] == "off"
+        assert 1 < len(keywords) <= 1 + len(RANGES) + len(CHOICES)
+        PIEFSClassifier(**keywords).check_settings(1000)
+    assert tuned.keywords == {"metric": "off"}
+
+
+@pytest.mark.parametrize("fixed", [{"schedule": "sequential"}, {"preset": "paper"}])
+def test_only_what_the_solver_uses_is_tried(fixed):
+    assert "smoothness" not in open_to_choice(fixed)
+    assert "smoothness" in open_to_choice({})
+    assert open_to_choice(dict.fromkeys((*RANGES, *CHOICES), 1)) == []
+
+
+def test_the_better_third_goes_on_and_the_best_with_all_steps_wins(table, fits):
+    fits.losses = by_settings
+    tuned = tune(*table, n_trials=20)
+    shares = [share for _, share in fits.asked]
+    assert fits.asked[0] == ({}, 1.0)  # the defaults
+    assert shares.count(0.111) == 19
+    assert 19 // 3 <= shares.count(0.333) <= 19 // 2
+    assert 1 < shares.count(1.0) < shares.count(0.333)
+    whole = [keywords for keywords, share in fits.asked if share == 1]
+    assert tuned.keywords == min(whole, key=lambda keywords: by_settings(keywords, 1))
+    assert tuned.beats_defaults
+    assert tuned.gain == pytest.approx(0.7 - tuned.records[0]["loss"])
+    losses = [record["loss"] for record in tuned.records if record["share"] == 1]
+    assert losses == sorted(losses)
+
+
+def test_the_defaults_win_ties(table, fits):
+    tuned = tune(*table, n_trials=4)
+    assert not tuned.beats_defaults
+    assert tuned.keywords == {}
+
+
+def test_a_gain_within_its_standard_error_by_rows_is_none(table, fits, monkeypatch):
+    def noisy(data, keywords, share, seed):
+        record = fits(data, keywords, share, seed)
+        rows = np.full(30, 0.7)
+        rows[0] -= 0.3 * bool(keywords)  # two rows decide
+        rows[1] += 0.1 * bool(keywords)
+        return record | {"row_losses": rows.tolist(), "loss": float(rows.mean())}
+
+    monkeypatch.setattr(search, "run_trial", noisy)
+    tuned = tune(*table, n_trials=4)
+    assert 0 < tuned.gain < tuned.gain_error
+    assert not tuned.beats_defaults
+    assert tuned.keywords == {}
+
+
+def test_settings_that_cannot_be_fitted_drop_out(table, fits):
+    fits.losses = lambda keywords, share: None if keywords else 0.7
+    assert tune(*table, n_trials=4).keywords == {}
+    fits.losses = lambda keywords, share: None
+    with pytest.raises(InputError, match="no settings could be fitted: bad"):
+        tune(*table, n_trials=2)
+
+
+def test_a_fit_that_diverges_is_a_record_with_the_reason(table):
+    data = tuning_data(*table, None, None, True, 0)
+    failed = run_trial(data, TINY | {"learning_rate": 1e4}, 1.0, 0)
+    assert failed["loss"] is None
+    assert "learning_rate" in failed["error"]
+
+
+def test_a_search_continues_where_it_was_cut_off(table, tmp_path, fits, monkeypatch):
+    fits.losses = by_settings
+
+    def cut_off(*arguments):
+        if len(fits.asked) == 5:
+            raise KeyboardInterrupt
+        return fits(*arguments)
+
+    monkeypatch.setattr(search, "run_trial", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        tune(*table, n_trials=8, out=tmp_path)
+    records = tmp_path / "trials.jsonl"
+    assert len(records.read_text().splitlines()) == 5
+    assert not (tmp_path / "best.json").exists()
+    with records.open("a") as file:
+        file.write('{"trial": 6, "rung": 0, "par')  # killed while it wrote
+    monkeypatch.setattr(search, "run_trial", fits)
+    first = tune(*table, n_trials=8, out=tmp_path)
+    n_fits = len(fits.asked)
+    assert [share for _, share in fits.asked].count(0.111) == 7
+    assert tune(*table, n_trials=8, out=tmp_path) == first
+    assert len(fits.asked) == n_fits == len(records.read_text().splitlines())
+    assert json.loads((tmp_path / "best.json").read_text()) == json.loads(
+        json.dumps(first.keywords)
+    )
+    with pytest.raises(InputError, match="another seed"):
+        tune(*table, n_trials=8, out=tmp_path, seed=1)
+    with pytest.raises(InputError, match="another data"):
+        tune(table[0] + 1, table[1], n_trials=8, out=tmp_path)
+
+
+class LastFirst(Workers):
+    """Two workers, of whom the second is always quicker."""
+
+    def run(self, jobs):
+        jobs = iter(jobs)
+        while pair := list(islice(jobs, 2)):
+            for job in reversed(pair):
+                yield Ended(job, self.function(self.common, *job), None)
+
+
+def test_a_search_continues_though_later_candidates_ended_first(table, tmp_path, fits, monkeypatch):
+    fits.losses = by_settings
+    monkeypatch.setattr(
+        search,
+        "open_workers",
+        lambda function, common, **_: nullcontext(LastFirst(function, common)),
+    )
+    tune(*table, n_trials=7, out=tmp_path)
+    records = tmp_path / "trials.jsonl"
+    lines = records.read_text().splitlines()
+    assert [json.loads(line)["trial"] for line in lines[:3]] == [0, 2, 1]
+    tune(*table, n_trials=7, out=tmp_path)
+    assert len(fits.asked) == len(lines)
+    records.write_text("\n".join(lines[:2]) + "\n")  # candidate 1 was under way
+    again = tune(*table, n_trials=7, out=tmp_path)
+    assert {record["trial"] for record in again.records} == set(range(7))
+
+
+@pytest.mark.parametrize(
+    "spoilt", ["{", "[]", '{"trial": 0}', '{"trial": 99999999, "rung": 0, "loss": null}']
+)
+def test_damaged_records_are_refused_with_what_to_do(table, tmp_path, fits, spoilt):
+    tune(*table, n_trials=2, out=tmp_path)
+    with (tmp_path / "trials.jsonl").open("a") as file:
+        file.write(spoilt + "\n")
+    with pytest.raises(InputError, match=r"trials\.jsonl is damaged .*remove it"):
+        tune(*table, n_trials=2, out=tmp_path)
+
+
+def test_a_second_search_in_the_same_folder_is_refused_while_the_first_writes(table, tmp_path):
+    with held(tmp_path), pytest.raises(InputError, match=r"process .* is writing to"):
+        tune(*table, out=tmp_path, n_trials=1)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_budget_ends_the_search(table, fits, monkeypatch):
+    now = [0.0]
+
+    def slow(data, keywords, share, seed):
+        now[0] += 10 * share
+        return fits(data, keywords, share, seed)
+
+    told = []
+    monkeypatch.setattr(search, "run_trial", slow)
+    monkeypatch.setattr(search.time, "monotonic", lambda: now[0])
+    tune(*table, budget_minutes=1, tell=lambda *arguments: told.append(arguments))
+    assert 60 <= now[0] <= 60 + 10
+    assert told[0] == ("defaults", 0, 1)
+    assert told[-1] == ("seconds", 60, 60)
+    fits.asked.clear()
+    tune(*table, budget_minutes=1e-3)
+    assert fits.asked == [({}, 1.0)]  # the defaults, come what may
+
+
+def test_bad_budgets_and_tasks_are_refused(table):
+    for keywords in ({"n_trials": 0}, {"budget_minutes": 0}, {"task": "unsupervised"}):
+        with pytest.raises(InputError):
+            tune(*table, **keywords)
+
+
+def test_without_optuna_the_error_says_what_to_install(table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "optuna", None)
+    with pytest.raises(InputError, match=r"pip install 'piefs-learn\[tune\]'"):
+        tune(*table, n_trials=2)
+
+
+def test_a_real_search_gives_keywords_that_fit(table, tmp_path):
+    told = []
+    tuned = tune(*table, n_trials=3, fixed=TINY, out=tmp_path, tell=lambda *args: told.append(args))
+    model = PIEFSClassifier(**tuned.keywords, random_state=0).fit(*table)
+    assert model.score(*table) > 0.8
+    assert (told[0], told[-1]) == (("defaults", 0, 1), ("trials", 3, 3))
+
+
+def test_numbers_are_judged_by_squared_errors_in_units_of_the_variance(table):
+    tuned = tune(table[0], table[0][:, 0] * 1.5, n_trials=1, fixed=TINY)
+    record = tuned.records[0]
+    assert record["score"] > 0.3  # R²
+    assert record["loss"] == pytest.approx(1 - record["score"], abs=0.2)
+
+
+def test_the_command_never_looks_at_test_rows_and_says_how_to_fit(
+    table, tmp_path, fits, monkeypatch
+):
+    rows = np.column_stack([table[0], table[1], np.arange(200)])
+    path = tmp_path / "t.csv"
+    np.savetxt(path, rows, delimiter=",", header="a,b,c,y,row", comments="")
+    fits.losses = lambda keywords, share: 0.4 if keywords else 0.5
+    seen = []
+
+    def look(data, *arguments):
+        seen.append(len(data.train[0]) + len(data.validation[0]))
+        return fits(data, *arguments)
+
+    monkeypatch.setattr(search, "run_trial", look)
+    arguments = (path, "--target", "y", "--id", "row", "--trials", 4, "--out", tmp_path / "tuned")
+    done = piefs("tune", *arguments)
+    assert done.returncode == 0, done.stderr
+    assert set(seen) == {170}  # of 200 rows, 30 are for the test
+    assert "Better than the defaults" in done.stdout
+    best = tmp_path / "tuned" / "best.json"
+    assert f"piefs fit {path} --target y --id row --config {best}" in done.stdout.replace("\n", "")
+    summary = json.loads(piefs("tune", *arguments, "--json").stdout)
+    assert summary["beats_defaults"]
+    assert summary["keywords"] == json.loads(best.read_text())
+    assert summary["n_trials"] == 4
+    assert piefs("tune", *arguments[:-2], "--budget", 0).returncode == 2

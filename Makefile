@@ -33,7 +33,7 @@ fast: install
 
 # What `make test` leaves out: processes, browsers, clusters, the docs, every family of metrics.
 slow: install
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile -m slow
+	$(BIN)/python -m pytest --numprocesses 2 --dist worksteal -m slow
 
 test-all: test slow
 

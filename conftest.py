@@ -11,7 +11,7 @@ from typing import Any
 # Compiling takes most of the time of a small test; processes and test workers share their results.
 # Set before JAX is imported, and in the environment, so that commands under test see it too.
 os.environ.setdefault(
-    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent.parent / ".pytest_cache" / "xla")
+    "JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parent / ".pytest_cache" / "xla")
 )
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # each worker has a core
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -37,16 +37,38 @@ settings.register_profile("piefs", max_examples=20, deadline=None, derandomize=T
 settings.load_profile("piefs")
 
 
-LONG_FILES = (
-    *("test_docs.py", "test_parallel_cluster.py", "test_wheel.py", "test_cli_processes.py"),
-    *("test_cli.py", "test_paper.py", "test_devices.py", "test_cli_reproduce.py", "test_readme.py"),
-    *("test_cli_kill.py", "test_watching_docs.py", "test_estimators_choosing.py"),
-)
+MOST_PROGRAMS = 5_000
+"""That the fast tests may compile, all workers together: each costs a fraction of a second."""
+
+compiled = {"here": 0, "by workers": 0}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Long files first: a worker that is left with one at the end lets the others wait."""
-    items.sort(key=lambda item: item.path.name not in LONG_FILES)
+def _count(event: str, **_: object) -> None:
+    compiled["here"] += event == "/jax/compilation_cache/cache_misses"
+
+
+jax.monitoring.register_event_listener(_count)
+
+
+def pytest_testnodedown(node: Any) -> None:
+    """Add up what workers compiled, as each of them ends."""
+    compiled["by workers"] += getattr(node, "workeroutput", {}).get("compiled", 0)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A run of the fast tests that compiles too many programs has failed."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["compiled"] = compiled["here"]
+    elif session.config.option.markexpr == "not slow" and sum(compiled.values()) > MOST_PROGRAMS:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how many programs were compiled, and how many may be."""
+    said = f"{sum(compiled.values())} programs compiled"
+    if terminalreporter.config.option.markexpr == "not slow":
+        said += f", of at most {MOST_PROGRAMS}: share fitted models and shapes (tests/toys.py)"
+    terminalreporter.write_line(said)
 
 
 @pytest.fixture(scope="module")

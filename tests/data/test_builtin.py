@@ -27,7 +27,10 @@ def load_or_skip(name, **keywords):
     return load(name, **keywords)
 
 
-@pytest.mark.parametrize("name", SIZES)
+LARGE = [pytest.param(name, marks=pytest.mark.slow) for name in ("mnist", "cifar10-embedding")]
+
+
+@pytest.mark.parametrize("name", ["two-moons", "circles", "digits", "htru2", *LARGE])
 def test_splits_have_the_papers_sizes_and_keep_class_shares(name):
     data = load_or_skip(name)
     assert tuple(len(part) for part in data.splits.values()) == SIZES[name]
@@ -41,7 +44,7 @@ def test_splits_have_the_papers_sizes_and_keep_class_shares(name):
         assert part.x.shape[1] == len(data.feature_names)
 
 
-@pytest.mark.parametrize("name", ["two-moons", "digits", "mnist"])
+@pytest.mark.parametrize("name", ["two-moons", "digits", LARGE[0]])
 def test_split_seed_decides_the_rows_and_nothing_else_does(name):
     first, again, other = (load_or_skip(name, split_seed=seed) for seed in (0, 0, 1))
     np.testing.assert_array_equal(first.test.x, again.test.x)

@@ -6,11 +6,12 @@ import pytest
 from pyarrow import parquet
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
-from piefs.data import rows as sources
+from piefs.data import rows as data_rows
 from piefs.data.parquet import parquet_rows
 from piefs.data.rows import GroupedRows, spooled
 from piefs.errors import InputError
-from piefs.estimators import choosing, coordinates
+from piefs.estimators import decisions
+from piefs.training import columns
 
 SETTINGS = {
     "n_components": 3,
@@ -39,19 +40,33 @@ def lazily(x, how, folder):
     return parquet_rows([folder / "x.parquet"], list(columns), np.float32)
 
 
-@pytest.mark.parametrize("how", ["mapped", "chunks", "parquet"])
-@pytest.mark.parametrize("keywords", [{}, {"preset": "paper", "early_stopping": False}])
-def test_a_model_of_rows_in_a_file_is_that_of_rows_in_memory(table, tmp_path, how, keywords):
+@pytest.fixture(scope="module")
+def in_memory(table):
+    """A model of the same batches, from memory."""
     x, y = table
-    keywords = SETTINGS | keywords | {"shuffle_window": 128, "early_stopping": False}
-    in_memory = PIEFSClassifier(**keywords).fit(x, y)
+    return PIEFSClassifier(**SETTINGS, shuffle_window=128, early_stopping=False).fit(x, y)
+
+
+@pytest.mark.parametrize("how", ["mapped", "chunks", "parquet"])
+def test_a_model_of_rows_in_a_file_is_that_of_rows_in_memory(table, in_memory, tmp_path, how):
+    x, y = table
     rows = lazily(x, how, tmp_path)
-    from_file = PIEFSClassifier(**keywords).fit(rows, y)
+    from_file = PIEFSClassifier(**SETTINGS, shuffle_window=128, early_stopping=False).fit(rows, y)
     np.testing.assert_array_equal(from_file.transform(x), in_memory.transform(x))
     np.testing.assert_array_equal(from_file.predict_proba(rows), in_memory.predict_proba(x))
     assert from_file.gram_error_ == in_memory.gram_error_
 
 
+@pytest.mark.slow
+def test_the_papers_model_of_rows_in_a_file_is_that_of_rows_in_memory(table, tmp_path):
+    x, y = table
+    model = PIEFSClassifier(**SETTINGS, preset="paper", shuffle_window=128, early_stopping=False)
+    from_memory = model.fit(x, y).transform(x)
+    from_file = model.fit(lazily(x, "parquet", tmp_path), y).transform(x)
+    np.testing.assert_array_equal(from_file, from_memory)
+
+
+@pytest.mark.slow
 def test_regressors_and_transformers_read_files_too(table, tmp_path):
     x, _ = table
     rows, y = lazily(x, "parquet", tmp_path), x[:, 1] * x[:, 0]
@@ -68,19 +83,18 @@ def test_rows_of_a_file_are_shuffled_within_a_window_by_default(table, tmp_path)
     assert model.fit(x, y).settings_.optimizer.shuffle_window is None
 
 
-def test_gaps_in_a_file_are_named(table):
+def test_gaps_in_a_file_are_named(table, in_memory):
     x, y = table
     spoiled = x.copy()
     spoiled[654, 2] = np.nan
     rows = GroupedRows(lambda i: spoiled[70 * i : 70 * i + 70], range(0, 701, 70), 4, np.float32)
     with pytest.raises(InputError, match="column 2 has gaps"):
         PIEFSClassifier(**SETTINGS, early_stopping=False).fit(rows, y)
-    model = PIEFSClassifier(**SETTINGS, early_stopping=False).fit(x, y)
     with pytest.raises(InputError, match="row 654, column 2"):
-        model.predict(rows)
+        in_memory.predict(rows)
 
 
-def test_groups_that_are_slow_in_any_order_are_decoded_once_for_a_fit(table):
+def test_groups_that_are_slow_in_any_order_are_decoded_once_for_a_fit(table, in_memory):
     x, y = table
     reads = []
 
@@ -91,15 +105,15 @@ def test_groups_that_are_slow_in_any_order_are_decoded_once_for_a_fit(table):
     rows = GroupedRows(read, range(0, 701, 100), 4, np.float32, cache_bytes=2000)
     model = PIEFSClassifier(**SETTINGS, early_stopping=False, shuffle_window=128).fit(rows, y)
     assert len(reads) == 2 * 7  # for the scaling, and to be spooled
-    again = PIEFSClassifier(**SETTINGS, early_stopping=False, shuffle_window=128).fit(x, y)
-    np.testing.assert_array_equal(model.coordinates_, again.coordinates_)
+    np.testing.assert_array_equal(model.coordinates_, in_memory.coordinates_)
 
 
+@pytest.mark.slow
 def test_validation_rows_are_set_aside_from_a_file_without_reading_all_of_it(
     table, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(sources, "IN_MEMORY_BYTES", 1000)
-    monkeypatch.setattr(choosing, "MOST_MAPS", 3)
+    monkeypatch.setattr(data_rows, "IN_MEMORY_BYTES", 1000)
+    monkeypatch.setattr(decisions, "MOST_MAPS", 3)
     x, y = table
     rows = lazily(x, "mapped", tmp_path)
     keywords = SETTINGS | {"schedule": "sequential", "early_stopping": True, "log_every": 10}
@@ -110,6 +124,7 @@ def test_validation_rows_are_set_aside_from_a_file_without_reading_all_of_it(
     assert 1 <= chosen.fit(rows, y).n_components_ <= 3
 
 
+@pytest.mark.slow
 def test_cross_fitting_reads_folds_from_a_file(table, tmp_path):
     x, y = table
     model = PIEFSClassifier(**SETTINGS, early_stopping=False)
@@ -117,29 +132,29 @@ def test_cross_fitting_reads_folds_from_a_file(table, tmp_path):
     np.testing.assert_array_equal(honest, model.fit_transform(x, y, cross_fit=2))
 
 
-def test_predictions_of_many_rows_are_those_of_all_at_once(table, monkeypatch):
-    x, y = table
-    model = PIEFSClassifier(**SETTINGS, early_stopping=False).fit(x, y)
+def test_predictions_of_many_rows_are_those_of_all_at_once(table, in_memory, monkeypatch):
+    x, _ = table
+    model = in_memory
     whole = model.predict_proba(x), model.predict(x), model.decision_function(x)
-    monkeypatch.setattr(coordinates, "OUTPUT_ROWS", 100)
+    monkeypatch.setattr(columns, "BLOCK_ELEMENTS", 200)
     for found, expected in zip(
         (model.predict_proba(x), model.predict(x), model.decision_function(x)), whole, strict=True
     ):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_what_cannot_be_done_with_a_file_is_said_before_training(table, tmp_path):
+def test_what_cannot_be_done_with_a_file_is_said_before_training(table, in_memory, tmp_path):
     x, y = table
     rows = lazily(x, "parquet", tmp_path)
     with pytest.raises(InputError, match="X_unlabeled"):
         PIEFSClassifier(**SETTINGS, early_stopping=False).fit(rows, y, X_unlabeled=x)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         PIEFSClassifier(**SETTINGS).fit(rows, y[:-1])
-    fitted = PIEFSClassifier(**SETTINGS, early_stopping=False).fit(rows, y)
     with pytest.raises(ValueError, match="4 features"):
-        fitted.predict(parquet_rows([tmp_path / "x.parquet"], ["c0"], np.float32))
+        in_memory.predict(parquet_rows([tmp_path / "x.parquet"], ["c0"], np.float32))
 
 
+@pytest.mark.slow
 def test_early_stopping_of_rows_in_a_file_by_validation_rows_in_memory(table, tmp_path):
     x, y = table
     model = PIEFSClassifier(

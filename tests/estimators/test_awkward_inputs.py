@@ -44,7 +44,7 @@ def model(rows):
 # --- scales ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [1e-30, 1e-8, 1e30, [1, 1, 1e30], [1e-30, 1, 1e12]])
+@pytest.mark.parametrize("scale", [1e30, [1e-30, 1, 1e12]], ids=str)
 def test_units_of_columns_do_not_matter(rows, model, scale):
     X, y = rows
     scaled = fitted(X * scale, y)
@@ -57,6 +57,7 @@ def test_units_do_not_matter_in_single_precision(rows, model):
     np.testing.assert_allclose(fitted(scaled, y).transform(scaled), model.transform(X), atol=1e-3)
 
 
+@pytest.mark.slow
 def test_units_of_a_target_do_not_matter(rows):
     X, _ = rows
     one, tiny, huge = (fitted(X, s * X[:, 0], PIEFSRegressor) for s in (1, 1e-30, 1e30))
@@ -64,12 +65,18 @@ def test_units_of_a_target_do_not_matter(rows):
         np.testing.assert_allclose(other.predict(X) / scale, one.predict(X), atol=1e-3)
 
 
-def test_columns_beyond_single_precision_are_refused_and_double_takes_them(rows):
+def test_columns_beyond_single_precision_are_refused(rows):
     X, y = rows
     for scale in (1e100, 1e-60):
         with pytest.raises(InputError, match=r"column 0 has mean .* divide it .*float64"):
             fitted(scale * X, y)
-        fitted(scale * X, y, dtype="float64")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scale", [1e100, 1e-60])
+def test_double_precision_takes_columns_beyond_single(rows, scale):
+    X, y = rows
+    fitted(scale * X, y, dtype="float64")
 
 
 def test_squares_that_overflow_are_refused(rows):
@@ -139,7 +146,7 @@ def test_rows_that_are_all_the_same_leave_the_prediction_by_chance(rows, estimat
 # --- types -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["float16", "float64", "int64", "uint8", "bool"])
+@pytest.mark.parametrize("kind", ["float16", "uint8", "bool"])
 def test_numbers_of_any_type_are_taken_as_numbers(rows, kind):
     X, y = rows
     X = (3 * np.abs(X)).astype(kind)
@@ -166,7 +173,7 @@ def test_nullable_columns_are_numbers_and_their_gaps_are_refused(rows):
         fitted(frame, y)
 
 
-@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("form", ["csr", "coo", "dok"])
 def test_sparse_matrices_are_refused_with_what_to_do(rows, model, form):
     X, y = rows
     for sparse in (scipy.sparse.csr_matrix(X).asformat(form), scipy.sparse.csr_array(X)):
@@ -200,6 +207,7 @@ def test_fewer_rows_than_maps_are_refused_and_as_many_do(rows):
     fitted(X[:2], y[:2], batch_size=2)
 
 
+@pytest.mark.slow
 def test_more_maps_than_columns_and_a_single_column_do(rows):
     X, y = rows
     assert fitted(X[:, :1], y, n_components=4).transform(X[:, :1]).shape == (N, 4)
@@ -220,12 +228,14 @@ def test_labels_that_cannot_be_learned_from_are_refused(rows):
         fitted(X, np.append(y, 1))
 
 
+@pytest.mark.slow
 def test_a_class_of_one_row_is_a_class(rows):
     X, y = rows
     y = np.where(np.arange(N) == 0, 2, y)
     assert fitted(X, y).predict_proba(X).shape == (N, 3)
 
 
+@pytest.mark.slow
 def test_ten_thousand_classes_are_predicted_in_bounded_memory():
     """A matrix of all probabilities would be of 1.6 GB."""
     y = np.arange(20_000) % 10_000
@@ -253,7 +263,7 @@ def test_weights_that_numbers_cannot_hold_are_refused(rows):
                 fitted(X, y, estimator, sample_weight=weight)
 
 
-@pytest.mark.parametrize("scale", [2.0**-30, 2.0**30])
+@pytest.mark.parametrize("scale", [2.0**30])
 def test_only_ratios_of_weights_count(rows, scale):
     X, y = rows
     weight = np.linspace(0, 1, N)  # the first row counts for nothing
@@ -261,6 +271,7 @@ def test_only_ratios_of_weights_count(rows, scale):
     np.testing.assert_allclose(one.transform(X), other.transform(X), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_flipped_labels_are_learned_with_a_word_on_overfitting():
     X, y = make_moons(240, noise=0.2, random_state=0)
     flipped = np.where(np.random.default_rng(0).random(240) < 0.3, 1 - y, y)
@@ -290,6 +301,7 @@ def fit_file(folder):
     return piefs("fit", folder / "table.csv", "--target", "label", "--out", folder / "run", *few)
 
 
+@pytest.mark.slow
 def test_a_column_of_a_file_whose_squares_overflow_is_refused_in_a_line(table, rows):
     X, _ = rows
     done = fit_file(table(c=1e200 * X[:, 2]))
@@ -298,6 +310,7 @@ def test_a_column_of_a_file_whose_squares_overflow_is_refused_in_a_line(table, r
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_texts_of_very_many_values_take_few_columns(table):
     folder = table(c=[f"text {i % 25}" for i in range(N)])
     done = fit_file(folder)

@@ -9,6 +9,7 @@ import numpy as np
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map
 from piefs.core.metric import init_metric
+from piefs.core.networks import generator
 from piefs.core.objectives import Batch, SequentialObjective, Trainable
 from piefs.core.weighting import Dampened
 from piefs.training.config import Optimizer
@@ -29,7 +30,7 @@ class Descent:
     metric_options: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        key, rng = jax.random.key(0), np.random.default_rng(0)
+        key, rng = generator(0), np.random.default_rng(0)
         self.params = Trainable(
             init_map(key, self.d, dtype=np.float32),
             init_metric(self.metric, key, self.d, dtype=np.float32, **self.metric_options),

@@ -10,6 +10,7 @@ import pytest
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map
 from piefs.core.metric import init_metric
+from piefs.core.networks import generator
 from piefs.core.objectives import Batch, SequentialObjective, Trainable, loss_on
 from piefs.core.weighting import Dampened
 
@@ -57,7 +58,7 @@ def products(equation):
 @pytest.mark.parametrize("metric", ["off", "diag", "trotter"])
 def test_counted_work_of_a_step_is_what_the_step_does(metric, d, equations):
     batch, n_components = 64, 4
-    key = jax.random.key(0)
+    key = generator(0)
     params = Trainable(init_map(key, d), init_metric(metric, key, d), init_readout(3, n_components))
     rows = Batch(
         jnp.ones((batch, d)),

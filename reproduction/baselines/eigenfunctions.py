@@ -24,8 +24,8 @@ from jax import Array
 from jax.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
-from piefs.core.arrays import split_key
 from piefs.core.maps import ScalarMap, init_map, stack
+from piefs.core.networks import generator
 from piefs.training.batches import Samples, chunk_length, chunks, prefetched
 from piefs.training.config import Optimizer
 from piefs.training.step import begun, moved, rate_at
@@ -190,8 +190,8 @@ def ascend(
 
 def fresh_maps(seed: int, n_maps: int, n_features: int, hidden: Sequence[int]) -> ScalarMap:
     """A stack of random networks in single precision."""
-    keys = split_key(jax.random.key(seed), n_maps)
-    return stack([init_map(key, n_features, hidden, dtype=jnp.float32) for key in keys])
+    streams = (generator(seed, k) for k in range(n_maps))
+    return stack([init_map(one, n_features, hidden, dtype=jnp.float32) for one in streams])
 
 
 def learn_eigenfunctions(

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from piefs.core.maps import init_map
+from piefs.core.networks import generator
 from reproduction.baselines.features import MatchedMLP, matched_mlp, matched_width, n_parameters
 
 
@@ -14,7 +15,7 @@ def n_entries(tree):
 
 @pytest.mark.parametrize("d", [1, 8, 300])
 def test_parameters_are_counted_as_the_maps_have_them(d):
-    shapes = jax.eval_shape(lambda: init_map(jax.random.key(0), d))
+    shapes = jax.eval_shape(lambda: init_map(generator(0), d))
     assert n_parameters((d, 64, 64, 64, 1)) == n_entries(shapes)
 
 

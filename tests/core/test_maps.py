@@ -10,7 +10,9 @@ from piefs.core.maps import (
     stack,
     unstack,
 )
-from piefs.core.networks import ACTIVATIONS
+from piefs.core.networks import ACTIVATIONS, generator
+from piefs.training.config import Optimizer
+from piefs.training.step import begun
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -113,7 +115,7 @@ def test_gradient_comes_factored_by_the_first_layer(rng, make_map):
 
 
 def test_fresh_maps_have_the_shape_asked_for_and_depend_on_their_key():
-    one, same, other = (init_map(jax.random.key(s), 3, (3, 3), "sin") for s in (0, 0, 1))
+    one, same, other = (init_map(generator(s), 3, (3, 3), "sin") for s in (0, 0, 1))
     assert [w.shape for w in one.net.weights] == [(3, 3), (3, 3), (3, 1)]
     assert one.net.activation == "sin"
     assert_identical(one, same)
@@ -169,6 +171,20 @@ def test_written_out_gradient_costs_one_more_product_for_each_inner_layer(make_m
 
 
 def test_a_fresh_map_is_the_papers_unless_told_otherwise():
-    net = init_map(jax.random.key(0), 2).net
+    net = init_map(generator(0), 2).net
     assert net.activation == "relu"
     assert [w.shape for w in net.weights] == [(2, 64), (64, 64), (64, 64), (64, 1)]
+
+
+def test_a_new_shape_compiles_nothing_before_it_is_trained(caplog):
+    with jax.log_compiles():
+        maps = stack([init_map(generator(k), 17, (13, 11)) for k in range(3)])
+        begun(Optimizer(), unstack(maps)[1])
+    assert "Compiling" not in caplog.text
+
+
+def test_streams_of_a_seed_differ_and_precisions_share_their_numbers():
+    first, second = (init_map(generator(5, k), 3, (4,), dtype=np.float64) for k in (0, 1))
+    again = init_map(generator(5), 3, (4,), dtype=np.float32)
+    assert np.all(np.asarray(first.net.weights[0]) != second.net.weights[0])
+    np.testing.assert_allclose(first.net.weights[0], again.net.weights[0], rtol=1e-6)

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from piefs.core.choices import METRICS
 from piefs.core.gradients import DenseField, FactoredField, dot
 from piefs.core.metric import Diag, MetricField, Off, RotatedDiag, init_metric
-from piefs.core.networks import MLP
+from piefs.core.networks import MLP, generator
 from piefs.core.rotations import ROTATIONS, rotate
 
 pytestmark = pytest.mark.usefixtures("float64")
@@ -159,7 +159,7 @@ def test_angles_stay_within_a_half_turn(name, rng, make_metric):
 
 def test_off_leaves_the_gradient_factored(rng):
     x, v = points(rng, 5), factored(rng, 5)
-    metric = init_metric("off", jax.random.key(0), 5)
+    metric = init_metric("off", generator(0), 5)
     assert metric.apply(x, v) is v
     np.testing.assert_array_equal(metric.log_scales(x), np.zeros((N, 5)))
     assert jax.tree.leaves(metric) == []
@@ -167,11 +167,11 @@ def test_off_leaves_the_gradient_factored(rng):
 
 @pytest.mark.parametrize("name", METRICS)
 def test_every_named_metric_is_off_in_one_dimension(name):
-    assert isinstance(init_metric(name, jax.random.key(0), 1), Off)
+    assert isinstance(init_metric(name, generator(0), 1), Off)
 
 
 def test_names_give_the_metrics_they_promise():
-    made = {name: init_metric(name, jax.random.key(0), 4, (4,)) for name in METRICS}
+    made = {name: init_metric(name, generator(0), 4, (4,)) for name in METRICS}
     assert isinstance(made["off"], Off)
     assert isinstance(made["diag"], Diag)
     for name, rotation in ROTATIONS.items():
@@ -180,33 +180,33 @@ def test_names_give_the_metrics_they_promise():
 
 
 def test_hidden_layers_of_the_metric_networks_are_a_parameter():
-    metric = init_metric("trotter", jax.random.key(0), 4, (4, 4))
+    metric = init_metric("trotter", generator(0), 4, (4, 4))
     assert [w.shape for w in metric.scales.scale_net.weights] == [(4, 4), (4, 4), (4, 4)]
     assert [w.shape for w in metric.angle_net.weights] == [(4, 4), (4, 4), (4, 3)]
 
 
 def test_metric_has_the_dtype_asked_for():
-    metric = init_metric("diag", jax.random.key(0), 4, (4,), jnp.float32)
+    metric = init_metric("diag", generator(0), 4, (4,), jnp.float32)
     assert {a.dtype for a in jax.tree.leaves(metric)} == {jnp.dtype("float32")}
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_named_metric_starts_as_the_identity(name, rng):
     x, v = points(rng, 4), factored(rng, 4)
-    metric = init_metric(name, jax.random.key(0), 4, (4,))
+    metric = init_metric(name, generator(0), 4, (4,))
     applied = jax.jit(lambda m: m.apply(x, v).dense())(metric)
     np.testing.assert_allclose(applied, v.dense(), rtol=1e-12)
 
 
 def test_scales_and_angles_start_from_different_random_numbers():
-    metric = init_metric("trotter", jax.random.key(0), 4, (4,))
+    metric = init_metric("trotter", generator(0), 4, (4,))
     assert np.all(metric.scales.scale_net.weights[0] != metric.angle_net.weights[0])
     assert np.all(metric.scales.scale_net.biases[0] != metric.angle_net.biases[0])
 
 
 def test_unknown_metric_is_refused_with_the_choices_named():
     with pytest.raises(ValueError, match="unknown metric 'euclid'") as error:
-        init_metric("euclid", jax.random.key(0), 3)
+        init_metric("euclid", generator(0), 3)
     assert all(name in str(error.value) for name in METRICS)
 
 
@@ -221,11 +221,14 @@ def test_factory_of_the_users_own_is_called_with_key_and_number_of_features():
         def log_scales(self, x):
             return jnp.full_like(x, math.log(2))
 
-    key = jax.random.key(7)
-    metric = init_metric(lambda key, d: Doubling(jax.random.key_data(key), d), key, 1)
+    def made(seed):
+        return init_metric(lambda key, d: Doubling(jax.random.key_data(key), d), generator(seed), 1)
+
+    metric = made(7)
     assert isinstance(metric, Doubling)
     assert metric.n_features == 1
-    np.testing.assert_array_equal(metric.key_data, jax.random.key_data(key))
+    np.testing.assert_array_equal(metric.key_data, made(7).key_data)
+    assert np.any(metric.key_data != made(8).key_data)
 
 
 def test_metric_without_its_methods_cannot_be_made():

@@ -21,7 +21,7 @@ from piefs.core.metric import (
     constrained,
     init_metric,
 )
-from piefs.core.networks import MLP
+from piefs.core.networks import MLP, generator
 from piefs.core.rotations import ROTATIONS
 from piefs.errors import InputError
 
@@ -78,7 +78,7 @@ def test_every_metric_begins_as_the_identity_in_the_precision_asked_for(name, sc
             check_options(name, scope)
         return
     d = 70  # agop tells fewer directions apart
-    metric = init_metric(name, jax.random.key(0), d, (4,), jnp.float32, scope=scope, bound=1.5)
+    metric = init_metric(name, generator(0), d, (4,), jnp.float32, scope=scope, bound=1.5)
     scales = getattr(metric, "scales", getattr(metric, "then", metric))
     assert scales.bound == 1.5
     leaves = jax.tree.leaves(metric)
@@ -92,7 +92,7 @@ def test_every_metric_begins_as_the_identity_in_the_precision_asked_for(name, sc
 
 def test_a_depth_is_refused_where_it_means_nothing():
     with pytest.raises(InputError, match=r'depth has no meaning.* it is for .*"cayley"'):
-        init_metric("diag", jax.random.key(0), 3, depth=2)
+        init_metric("diag", generator(0), 3, depth=2)
 
 
 @pytest.mark.parametrize("constraint", ["volume", "trace"])
@@ -156,7 +156,7 @@ def test_with_a_free_rotation_the_volume_has_no_minimum_and_the_trace_stops_at_a
 
 
 def closed_form(d, constraint, bound):
-    return init_metric("agop", jax.random.key(0), d, constraint=constraint, bound=bound)
+    return init_metric("agop", generator(0), d, constraint=constraint, bound=bound)
 
 
 def outer(v):
@@ -231,7 +231,7 @@ def test_descent_leaves_the_closed_form_alone(rng):
 
 
 def made(scope, name="cayley", d=5):
-    return init_metric(name, jax.random.key(0), d, (4,), scope=scope, constraint="trace")
+    return init_metric(name, generator(0), d, (4,), scope=scope, constraint="trace")
 
 
 def test_scopes_give_the_factors_they_promise(rng):
@@ -243,8 +243,8 @@ def test_scopes_give_the_factors_they_promise(rng):
     assert isinstance(both, Composed)
     assert isinstance(both.then, SharedDiag)
     assert isinstance(turned.then, Diag)
-    assert isinstance(init_metric("diag", jax.random.key(0), 5, scope="global"), SharedDiag)
-    assert isinstance(init_metric("agop", jax.random.key(0), 5), ClosedForm)
+    assert isinstance(init_metric("diag", generator(0), 5, scope="global"), SharedDiag)
+    assert isinstance(init_metric("agop", generator(0), 5), ClosedForm)
 
 
 def test_shared_factors_keep_the_gradient_factored_and_act_as_a_matrix(rng):
@@ -291,4 +291,4 @@ def test_options_without_a_meaning_are_refused(options, words):
 
 def test_dense_rotation_of_many_features_is_refused():
     with pytest.raises(InputError, match="at most 64 features"):
-        init_metric("dense", jax.random.key(0), 65)
+        init_metric("dense", generator(0), 65)

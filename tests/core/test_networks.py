@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from piefs.core.gradients import deal, gather
-from piefs.core.networks import ACTIVATIONS, MANY_ROWS, init_mlp, weight_gradient
+from piefs.core.networks import ACTIVATIONS, MANY_ROWS, generator, init_mlp, weight_gradient
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -99,7 +99,7 @@ def test_centred_outputs_are_the_outputs_less_their_mean(rng, network):
 
 @pytest.mark.parametrize(("activation", "gain"), [("relu", 2), ("tanh", 1)])
 def test_initial_parameters_are_uniform_with_variance_gain_over_fan_in(activation, gain):
-    net = init_mlp(jax.random.key(3), (100, 100, 100), activation)
+    net = init_mlp(generator(3), (100, 100, 100), activation)
     for w, b, variance in zip(net.weights, net.biases, (gain / 100, 1 / 100), strict=True):
         w, b = np.asarray(w), np.asarray(b)
         bound = math.sqrt(3 * variance)
@@ -110,33 +110,33 @@ def test_initial_parameters_are_uniform_with_variance_gain_over_fan_in(activatio
 
 
 def test_network_of_output_scale_zero_starts_as_the_constant_zero(rng):
-    net = init_mlp(jax.random.key(0), (3, 3, 3), output_scale=0.0)
+    net = init_mlp(generator(0), (3, 3, 3), output_scale=0.0)
     np.testing.assert_array_equal(net(jnp.asarray(rng.normal(size=(4, 3)))), np.zeros((4, 3)))
     assert np.all(net.weights[0] != 0)
 
 
 def test_initial_parameters_depend_on_the_key_and_on_nothing_else():
-    one, same, other = (init_mlp(jax.random.key(s), (3, 3, 3, 3)) for s in (0, 0, 1))
+    one, same, other = (init_mlp(generator(s), (3, 3, 3, 3)) for s in (0, 0, 1))
     for a, b, c in zip(*map(jax.tree.leaves, (one, same, other)), strict=True):
         np.testing.assert_array_equal(a, b)
         assert np.all(a != c)
 
 
 def test_layers_of_one_shape_start_different():
-    net = init_mlp(jax.random.key(0), (3, 3, 3, 3))
+    net = init_mlp(generator(0), (3, 3, 3, 3))
     first, second, third = (np.asarray(w) for w in net.weights)
     assert np.all(first != second)
     assert np.all(second != third)
 
 
 def test_weights_and_biases_start_from_different_random_numbers():
-    net = init_mlp(jax.random.key(0), (1, 3))
+    net = init_mlp(generator(0), (1, 3))
     ratio = np.asarray(net.weights[0])[0] / np.asarray(net.biases[0])
     assert np.ptp(ratio) > 0.1
 
 
 def test_network_has_the_dtype_asked_for():
-    net = init_mlp(jax.random.key(0), (3, 3, 3), dtype=jnp.float32)
+    net = init_mlp(generator(0), (3, 3, 3), dtype=jnp.float32)
     assert {a.dtype for a in jax.tree.leaves(net)} == {jnp.dtype("float32")}
     assert net(jnp.ones((4, 3), jnp.float32)).dtype == jnp.float32
 

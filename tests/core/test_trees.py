@@ -7,6 +7,7 @@ from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
 from piefs.core.metric import Off, init_metric
 from piefs.core.model import Model, Scaling
+from piefs.core.networks import generator
 from piefs.core.trees import filled, named_arrays, structure_of, tree_of
 from piefs.errors import ModelFileError
 
@@ -14,7 +15,7 @@ D, K = 3, 2
 
 
 def model(metric="trotter", **options):
-    keys = [jax.random.key(k) for k in range(K)]
+    keys = [generator(k) for k in range(K)]
     maps = stack([init_map(key, D, (4,), "tanh") for key in keys])
     scaling = Scaling(np.zeros(D), np.ones(D))
     field = init_metric(metric, keys[0], D, (4,), **options)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from piefs.core.maps import init_map, stack
+from piefs.core.networks import generator
 from piefs.errors import InputError
 from piefs.operators import Box, EigenProblem, Gaussian, PointCloud, Sphere, known, lebesgue
 from piefs.operators.problem import as_metric, tensor
@@ -35,7 +36,7 @@ def bent(x):
 
 @pytest.fixture(scope="module")
 def maps(float64):
-    keys = jax.random.split(jax.random.key(0), 3)
+    keys = map(generator, range(3))
     return stack([init_map(key, 2, (5, 4), "tanh") for key in keys])
 
 
@@ -69,7 +70,7 @@ def test_functions_vanish_on_a_dirichlet_boundary_and_are_periodic_on_a_torus(ma
     fixed = EigenProblem(SQUARE, boundary="dirichlet")
     np.testing.assert_allclose(units(fixed, maps, edge), 0, atol=1e-14)
     torus = EigenProblem(SQUARE, boundary="periodic")
-    wide = stack([init_map(jax.random.key(1), 4, (5,), "sin")])
+    wide = stack([init_map(generator(1), 4, (5,), "sin")])
     x = jnp.array([[0.2, 0.7]])
     np.testing.assert_allclose(units(torus, wide, x), units(torus, wide, x + 1), atol=1e-12)
 

@@ -8,6 +8,7 @@ from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
 from piefs.core.metric import Diag, RotatedDiag, SharedDiag
 from piefs.core.model import Model, Scaling
+from piefs.core.networks import generator
 from piefs.core.rotations import ROTATIONS, rotate
 from piefs.report.relevance import (
     column_relevance,
@@ -21,7 +22,7 @@ D, K = 3, 2
 
 
 def model(metric):
-    maps = stack([init_map(jax.random.key(k), D, (4,), "tanh") for k in range(K)])
+    maps = stack([init_map(generator(k), D, (4,), "tanh") for k in range(K)])
     mixing = jnp.array([[1.0, 0.0], [0.5, 2.0]])
     scale = np.array([1.0, 2.0, 0.5])
     return Model(Scaling(np.ones(D), scale), maps, mixing, metric, init_readout(2, K))

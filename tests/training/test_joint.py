@@ -21,6 +21,7 @@ from piefs.core.losses import (
 )
 from piefs.core.maps import init_map, stack, unstack
 from piefs.core.metric import Off, SharedDiag, init_metric
+from piefs.core.networks import generator
 from piefs.core.objectives import (
     Batch,
     JointObjective,
@@ -45,7 +46,7 @@ K, D, N, C = 3, 4, 20, 2
 
 @pytest.fixture
 def problem(rng, float64):
-    maps = stack([init_map(jax.random.key(k), D, (5, 5), "tanh") for k in range(K)])
+    maps = stack([init_map(generator(k), D, (5, 5), "tanh") for k in range(K)])
     readouts = Readout(
         jnp.asarray(rng.normal(size=(K, C, K))), jnp.asarray(rng.normal(size=(K, C)))
     )
@@ -133,7 +134,7 @@ def test_prefix_readouts_ignore_later_maps(problem):
 @pytest.mark.parametrize("metric", ["diag", "trotter"])
 def test_one_metric_serves_all_maps(problem, metric):
     params, batch = problem
-    shared = init_metric(metric, jax.random.key(1), D, (6,))
+    shared = init_metric(metric, generator(1), D, (6,))
     together = JointObjective(0.0, 1.0, readout_loss=None)
     total, _ = loss_on(together, Trainable(params.phi, shared, params.readout), batch)
     single = [

@@ -12,6 +12,7 @@ import toys
 from piefs.core.losses import gram, gram_error
 from piefs.core.maps import ScalarMap, init_map, n_maps, stack
 from piefs.core.metric import MetricField, Off
+from piefs.core.networks import generator
 from piefs.core.objectives import Batch, SequentialObjective, StepRecord, loss_on
 from piefs.core.rotations import rotate
 from piefs.core.weighting import Dampened, Static
@@ -448,7 +449,7 @@ def test_factory_may_hand_out_the_same_metric_twice(samples):
 
 @pytest.fixture(scope="module")
 def initial_maps():
-    return [init_map(jax.random.key(100 + k), D, (8, 8), "tanh", np.float32) for k in range(K)]
+    return [init_map(generator(100 + k), D, (8, 8), "tanh", np.float32) for k in range(K)]
 
 
 def test_warm_start_is_where_training_starts(samples, initial_maps, run):

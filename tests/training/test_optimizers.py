@@ -9,6 +9,7 @@ import pytest
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map
 from piefs.core.metric import Off
+from piefs.core.networks import generator
 from piefs.core.objectives import Trainable
 from piefs.training.config import Optimizer
 from piefs.training.step import begun, moved, rate_at
@@ -17,7 +18,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 
 
 def params():
-    return Trainable(init_map(jax.random.key(0), 3, (4, 4)), Off(), init_readout(2, 3))
+    return Trainable(init_map(generator(0), 3, (4, 4)), Off(), init_readout(2, 3))
 
 
 def test_without_warmup_the_rate_is_a_cosine_from_its_peak_to_zero():

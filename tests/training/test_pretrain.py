@@ -1,11 +1,11 @@
 """The graph-Laplacian warm start."""
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from piefs.core.maps import init_map, stack
+from piefs.core.networks import generator
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier
 from piefs.estimators.measures import probe_cross_entropy
@@ -30,7 +30,7 @@ def test_distillation_reproduces_the_eigenmaps(circle):
 def test_distillation_lowers_the_loss_of_every_map(circle):
     x = circle[1].astype(np.float32)
     targets = jnp.asarray(eigenmaps(x, 3), jnp.float32)
-    fresh = stack([init_map(key, 2, (16,)) for key in jax.random.split(jax.random.key(0), 3)])
+    fresh = stack([init_map(key, 2, (16,)) for key in map(generator, range(3))])
     error = [
         np.mean((np.asarray(maps.coordinates(x)) - targets) ** 2, axis=0)
         for maps in (fresh, distill(fresh, x, targets, 200))
@@ -42,7 +42,7 @@ def test_many_rows_are_distilled_block_by_block_and_every_row_is_seen(equations)
     """2,500 rows are three blocks of at most 1,000: no step forms layers of all of them."""
     rng = np.random.default_rng(0)
     x = jnp.asarray(rng.uniform(-1, 1, (2500, 2)), jnp.float32)
-    fresh = stack([init_map(jax.random.key(0), 2, (16,))])
+    fresh = stack([init_map(generator(0), 2, (16,))])
     lengths = {
         size
         for one in equations(lambda x, y: distill(fresh, x, y, 3), x, x[:, :1])

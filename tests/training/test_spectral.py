@@ -2,7 +2,6 @@
 
 import json
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
 from piefs.core.metric import Off
+from piefs.core.networks import generator
 from piefs.core.objectives import Batch, SpectralObjective, Trainable, loss_on
 from piefs.errors import InputError
 
@@ -23,7 +23,7 @@ SMALL = {"n_components": 3, "steps_per_component": 500, "random_state": 0}
 
 
 def test_the_loss_is_distance_and_energy(rng, float64):
-    maps = stack([init_map(jax.random.key(k), 2, (5,), "tanh") for k in range(3)])
+    maps = stack([init_map(generator(k), 2, (5,), "tanh") for k in range(3)])
     x, target = jnp.asarray(rng.normal(size=(9, 2))), jnp.asarray(rng.normal(size=(9, 3)))
     batch = Batch(x, jnp.zeros((9, 3)), target, jnp.ones(9), jnp.ones(9))
     params = Trainable(maps, Off(), init_readout(0, 3))

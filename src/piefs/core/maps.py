@@ -13,9 +13,10 @@ from typing import Any
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
+from jax.core import Tracer
 
-from piefs.core.arrays import numpy_for
 from piefs.core.gradients import FactoredField
 from piefs.core.model import Model, Scaling
 from piefs.core.networks import ACTIVATIONS, MLP, init_mlp, weight_gradient
@@ -111,24 +112,29 @@ _flat_value_and_slope.defvjp(_forward, _backward)
 
 
 def init_map(
-    key: Array,
+    random: np.random.Generator,
     n_features: int,
     hidden: Sequence[int] = (64, 64, 64),
     activation: str = "relu",
     dtype: Any = None,
 ) -> ScalarMap:
     """A fresh random φ on `n_features` inputs."""
-    return ScalarMap(init_mlp(key, (n_features, *hidden, 1), activation, dtype))
+    return ScalarMap(init_mlp(random, (n_features, *hidden, 1), activation, dtype))
+
+
+def _module(*arrays: Any) -> Any:
+    """Numpy, which compiles nothing; or jax.numpy if one of the arrays is being traced."""
+    return jnp if any(isinstance(array, Tracer) for array in arrays) else np
 
 
 def stack(maps: Sequence[ScalarMap]) -> ScalarMap:
     """K maps of one shape as a single pytree with a leading axis K."""
-    return jax.tree.map(lambda *leaves: numpy_for(*leaves).stack(leaves), *maps)
+    return jax.tree.map(lambda *leaves: _module(*leaves).stack(leaves), *maps)
 
 
 def unstack(maps: ScalarMap) -> list[ScalarMap]:
     """The inverse of `stack`."""
-    maps = jax.tree.map(lambda a: numpy_for(a).asarray(a), maps)
+    maps = jax.tree.map(lambda a: _module(a).asarray(a), maps)
     return [jax.tree.map(lambda a, k=k: a[k], maps) for k in range(n_maps(maps))]
 
 

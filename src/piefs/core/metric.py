@@ -18,9 +18,9 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from piefs.core.arrays import split_key
 from piefs.core.choices import CONSTRAINTS as CONSTRAINTS
 from piefs.core.choices import METRICS, check_options
 from piefs.core.choices import SCOPES as SCOPES
@@ -205,13 +205,14 @@ class Composed(MetricField):
 
 
 MetricFactory = Callable[[Array, int], MetricField]
+"""A metric of one's own from a JAX random key and the number of features."""
 
 MOST_DENSE_FEATURES = 64
 
 
 def init_metric(
     metric: str | MetricFactory,
-    key: Array,
+    random: np.random.Generator,
     n_features: int,
     hidden: Sequence[int] = (64, 64),
     dtype: Any = None,
@@ -227,7 +228,7 @@ def init_metric(
     constraint leaves Λ = 1, so there every named metric is `Off`.
     """
     if callable(metric):
-        return metric(key, n_features)
+        return metric(jax.random.key(random.integers(2**32)), n_features)
     if metric not in METRICS:
         raise ValueError(f"unknown metric {metric!r}; choose one of {', '.join(METRICS)}")
     check_options(metric, scope, depth)
@@ -239,14 +240,13 @@ def init_metric(
 
         return init_closed_form(n_features, constraint, bound, dtype)
 
-    def network(key: Array, n_out: int) -> MLP:
-        return init_mlp(key, (n_features, *hidden, n_out), "relu", dtype, output_scale=0.0)
+    def network(n_out: int) -> MLP:
+        return init_mlp(random, (n_features, *hidden, n_out), "relu", dtype, output_scale=0.0)
 
-    scale_key, angle_key = split_key(key, 2)
     if scope in ("global", "global-scales"):
         scales: MetricField = SharedDiag(jnp.zeros(n_features, dtype), constraint, bound)
     else:
-        scales = Diag(network(scale_key, n_features), constraint, bound)
+        scales = Diag(network(n_features), constraint, bound)
     if metric == "diag":
         return scales
     _check_size(metric, n_features)
@@ -256,7 +256,7 @@ def init_metric(
     if scope in ("global", "global-rotation"):
         return Composed(shared, scales)
     first = shared if scope == "composed" else None
-    return RotatedDiag(scales, network(angle_key, n_parameters), rotation, first)
+    return RotatedDiag(scales, network(n_parameters), rotation, first)
 
 
 def _check_size(metric: str, n_features: int) -> None:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from piefs.core.arrays import signed_uniform, split_key
 from piefs.core.gradients import Parts, deal
 
 
@@ -131,8 +131,14 @@ class MLP(eqx.Module):
         return x @ w_out + b_out, values, slopes
 
 
+def generator(seed: int, stream: int = 0) -> np.random.Generator:
+    """Random numbers of a seed's stream: Philox, so that no stream shares numbers with another."""
+    key = np.array([seed % 2**64, stream], np.uint64)
+    return np.random.Generator(np.random.Philox(key=key))
+
+
 def init_mlp(
-    key: Array,
+    random: np.random.Generator,
     sizes: Sequence[int],
     activation: str = "relu",
     dtype: Any = None,
@@ -147,13 +153,16 @@ def init_mlp(
     as the constant 0.
     """
     dtype = dtype or float
-    keys = split_key(key, 2 * (len(sizes) - 1))
+
+    def uniform(bound: float, *shape: int) -> Array:  # by numpy: JAX compiles for every new shape
+        return jnp.asarray(random.uniform(-bound, bound, shape), dtype)
+
     weights, biases = [], []
     for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):
         is_output = layer == len(sizes) - 2
         variance = 2.0 if activation == "relu" and not is_output else 1.0
         scale = output_scale if is_output else 1.0
         w_bound, b_bound = scale * (3 * variance / fan_in) ** 0.5, scale * fan_in**-0.5
-        weights.append(signed_uniform(keys[2 * layer], (fan_in, fan_out), dtype, w_bound))
-        biases.append(signed_uniform(keys[2 * layer + 1], (fan_out,), dtype, b_bound))
+        weights.append(uniform(w_bound, fan_in, fan_out))
+        biases.append(uniform(b_bound, fan_out))
     return MLP(tuple(weights), tuple(biases), activation)

@@ -19,7 +19,6 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from piefs.core.arrays import numpy_for
 from piefs.core.energies import energy_sum
 from piefs.core.gradients import FactoredField
 from piefs.core.losses import (
@@ -288,7 +287,7 @@ def init_prefix_readouts(n_outputs: int, n_components: int, dtype: Any, *, neste
 
 def all_maps_readout(readouts: Readout) -> Readout:
     """The readout of all maps, the last of the stack."""
-    return jax.tree.map(lambda a: numpy_for(a).asarray(a)[-1], readouts)
+    return jax.tree.map(lambda a: np.asarray(a)[-1], readouts)
 
 
 def within_prefixes(readouts: Readout) -> Readout:

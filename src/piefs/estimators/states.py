@@ -16,6 +16,7 @@ import numpy as np
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
 from piefs.core.model import Model, Scaling
+from piefs.core.networks import generator
 from piefs.core.trees import filled, named_arrays
 from piefs.training.config import Settings
 from piefs.training.diagnosis import Finding
@@ -57,7 +58,7 @@ def model_shapes(settings: Settings, n_features: int, n_outputs: int, dtype: np.
     """A model of the shapes and types that the settings imply, without values."""
 
     def built() -> Model:
-        key = jax.random.key(0)
+        key = generator(0)
         one = init_map(key, n_features, settings.hidden, settings.activation, dtype)
         return Model(
             None,

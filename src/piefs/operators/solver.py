@@ -11,11 +11,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from piefs.core.arrays import split_key
 from piefs.core.maps import ScalarMap, init_map, stack
-from piefs.core.networks import ACTIVATIONS
+from piefs.core.networks import ACTIVATIONS, generator
 from piefs.errors import InputError
 from piefs.operators import galerkin
 from piefs.operators.descent import Budget, joint, sequential
@@ -156,20 +154,22 @@ class EigenSolver:
         return TRAINING[self.training](problem, maps, draw, budget, watch)
 
     def _fresh(self, problem: EigenProblem) -> ScalarMap:
-        keys = split_key(jax.random.key(self.random_state), self._n_maps)
         n_inputs = problem.inputs(jnp.asarray(problem.domain.sobol(0)(1).x)).shape[1]
         steepest = max(1.0, 0.5 * self.n_eigenpairs ** (1 / problem.dimension))
         gains = np.geomspace(1, steepest, self._n_maps)
         return stack(
-            [self._map(key, gain, n_inputs) for key, gain in zip(keys, gains, strict=True)]
+            [
+                self._map(generator(self.random_state, k), gain, n_inputs)
+                for k, gain in enumerate(gains)
+            ]
         )
 
-    def _map(self, key: Array, gain: float, n_inputs: int) -> ScalarMap:
+    def _map(self, random: np.random.Generator, gain: float, n_inputs: int) -> ScalarMap:
         """A fresh map whose first layer is `gain` times as steep as usual.
 
         k modes in d dimensions swing about k^(1/d) times along each: gains range up to half that.
         """
-        phi = init_map(key, n_inputs, self.hidden, self.activation)
+        phi = init_map(random, n_inputs, self.hidden, self.activation)
         return eqx.tree_at(
             lambda phi: (phi.net.weights[0], phi.net.biases[0]),
             phi,

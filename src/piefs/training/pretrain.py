@@ -15,8 +15,8 @@ import numpy as np
 import optax
 from jax import Array
 
-from piefs.core.arrays import split_key
 from piefs.core.maps import ScalarMap, init_map, stack, unstack
+from piefs.core.networks import generator
 from piefs.training.batches import some_rows
 
 N_POINTS = 1000
@@ -87,6 +87,6 @@ def graph_laplacian_maps(
     watch: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[ScalarMap]:
     """One map for each column of `targets` (the eigenmaps at x), distilled from a random start."""
-    keys = split_key(jax.random.key(seed), targets.shape[1])
-    fresh = stack([init_map(key, x.shape[1], hidden, activation, x.dtype) for key in keys])
+    streams = (generator(seed, k) for k in range(targets.shape[1]))
+    fresh = stack([init_map(one, x.shape[1], hidden, activation, x.dtype) for one in streams])
     return unstack(distill(fresh, jnp.asarray(x), jnp.asarray(targets, x.dtype), n_steps, watch))

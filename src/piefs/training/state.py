@@ -10,11 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from jax import Array
 
 from piefs.core.losses import Readout, init_readout
 from piefs.core.maps import ScalarMap, init_map, is_single, stack, unstack
 from piefs.core.metric import MetricField, init_metric
+from piefs.core.networks import generator
 from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, init_prefix_readouts
 from piefs.errors import DivergedError
 from piefs.training.batches import Samples
@@ -103,7 +103,9 @@ def initial_state(
 ) -> TrainState:
     """Nothing trained yet: the first maps, the metric and the readout as they begin."""
     dtype, n_features = samples.x.dtype, samples.x.shape[1]
-    metric = fresh_metric(settings, _key(settings, settings.n_components), n_features, dtype)
+    metric = fresh_metric(
+        settings, generator(settings.seed, settings.n_components), n_features, dtype
+    )
     readout = init_readout(n_outputs, settings.n_components, dtype)
     if warm_start is not None:
         metric, readout = warm_start.metric or metric, warm_start.readout or readout
@@ -116,11 +118,13 @@ def initial_state(
     return TrainState(0, 0, params, begun(settings.optimizer.rule, params))
 
 
-def fresh_metric(settings: Settings, key: Array, n_features: int, dtype: Any) -> MetricField:
+def fresh_metric(
+    settings: Settings, random: np.random.Generator, n_features: int, dtype: Any
+) -> MetricField:
     """The metric that the settings describe, as it begins."""
     return init_metric(
         settings.metric.name,
-        key,
+        random,
         n_features,
         settings.metric.widths,
         dtype,
@@ -129,11 +133,6 @@ def fresh_metric(settings: Settings, key: Array, n_features: int, dtype: Any) ->
         bound=settings.metric.bound,
         depth=settings.metric.depth,
     )
-
-
-def _key(settings: Settings, stream: int) -> Array:
-    """Stream k < K initialises φ_k, stream K the metric."""
-    return jax.random.fold_in(jax.random.key(settings.seed), stream)
 
 
 def initial_maps(
@@ -153,7 +152,9 @@ def _initial_map(
     if warm_start is not None:
         return jax.tree.map(jnp.array, warm_start.maps[k])
     n_features, dtype = samples.x.shape[1], samples.x.dtype
-    return init_map(_key(settings, k), n_features, settings.hidden, settings.activation, dtype)
+    return init_map(
+        generator(settings.seed, k), n_features, settings.hidden, settings.activation, dtype
+    )
 
 
 def with_turn_over(

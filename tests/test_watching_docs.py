@@ -1,6 +1,8 @@
 """The code of the pages on watching and choosing runs as written."""
 
 import shlex
+import sys
+from unittest import mock
 
 import pytest
 
@@ -10,7 +12,15 @@ from pages import ROOT, commands, run_python, train_briefly
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("undrawn")]
 
 
-def test_the_page_on_watching(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def mlflow(monkeypatch):
+    """Stands for MLflow, which brings sixty packages: it keeps what it is given."""
+    module = mock.MagicMock(spec=["start_run", "log_params", "log_metrics"])
+    monkeypatch.setitem(sys.modules, "mlflow", module)
+    return module
+
+
+def test_the_page_on_watching(mlflow, tmp_path, monkeypatch, capsys):
     pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from 1.9 on")
     monkeypatch.chdir(tmp_path)
     names = run_python(ROOT / "docs/watching.md")
@@ -19,6 +29,10 @@ def test_the_page_on_watching(tmp_path, monkeypatch, capsys):
     )
     assert "training: 1 of 4" in capsys.readouterr().out
     assert len(names["scores"]) > 1
+    steps = [call.kwargs["step"] for call in mlflow.log_metrics.call_args_list]
+    assert steps == sorted(set(steps))
+    assert mlflow.log_params.call_args.args[0]["n_components"] == "4"
+    assert list((tmp_path / "curves/training").glob("events.out.tfevents.*"))
 
 
 def test_the_page_on_choosing(tmp_path, monkeypatch):

@@ -1,27 +1,16 @@
-"""Watching a run, the public names: see `piefs.training.callbacks`."""
+"""Callbacks: progress, histories, checkpoints, and what ends a run (see `training.callbacks`)."""
 
-from piefs.training.callbacks import (
-    Checkpoint,
-    EarlyStopping,
-    History,
-    MLflow,
-    ProgressBar,
-    ProgressPrinter,
-    Stage,
-    TargetScore,
-    TensorBoard,
-    TimeBudget,
-)
+from piefs.training.callbacks import EarlyStopping, History, Stage, TargetScore, TimeBudget
+from piefs.training.checkpoint import Checkpoint
+from piefs.training.progress import ProgressBar, ProgressPrinter
 
 __all__ = [
     "Checkpoint",
     "EarlyStopping",
     "History",
-    "MLflow",
     "ProgressBar",
     "ProgressPrinter",
     "Stage",
     "TargetScore",
-    "TensorBoard",
     "TimeBudget",
 ]

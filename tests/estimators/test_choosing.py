@@ -7,11 +7,10 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons
 
 from commands import piefs
-from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
+from piefs import Checkpoint, PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.errors import InputError
 from piefs.estimators.choosing import Stalling, fewest_maps
 from piefs.estimators.decisions import most_maps
-from piefs.training.callbacks import Checkpoint
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

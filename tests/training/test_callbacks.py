@@ -12,22 +12,21 @@ from rich.console import Console
 from sklearn.model_selection import cross_val_score
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
-from piefs.errors import InputError
-from piefs.estimators.budget import lowest_mean
-from piefs.training import pretrain
-from piefs.training.callbacks import (
+from piefs.callbacks import (
     Checkpoint,
     EarlyStopping,
     History,
-    MLflow,
     ProgressBar,
     Stage,
     TargetScore,
-    TensorBoard,
     TimeBudget,
 )
-from piefs.training.callbacks.progress import Pace, in_words
+from piefs.errors import InputError
+from piefs.estimators.budget import lowest_mean
+from piefs.training import pretrain
+from piefs.training.callbacks import write_history
 from piefs.training.config import PAPER
+from piefs.training.progress import Pace, in_words
 from toys import SMALL
 
 
@@ -109,7 +108,7 @@ def test_a_column_that_is_not_there_is_an_error_that_names_those_that_are(moons)
 
 def test_a_time_budget_is_shared_by_the_stages_that_are_left(monkeypatch):
     now = [0.0]
-    monkeypatch.setattr("piefs.training.callbacks.stopping.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("piefs.training.callbacks.time.monotonic", lambda: now[0])
     budget = TimeBudget(90)
 
     def is_over_at(seconds):
@@ -129,7 +128,7 @@ def test_a_time_budget_is_shared_by_the_stages_that_are_left(monkeypatch):
 
 def test_a_time_budget_runs_from_the_first_work_on(monkeypatch):
     now = iter([0.0, 60.0])
-    monkeypatch.setattr("piefs.training.callbacks.stopping.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("piefs.training.callbacks.time.monotonic", lambda: next(now))
     budget = TimeBudget(100)
     budget.prepare("neighbourhood graph", 0, 1)
     budget.begin(Stage("training", PAPER))
@@ -166,8 +165,6 @@ def test_a_history_keeps_all_stages_and_grows_as_a_table(moons, tmp_path):
 
 
 def test_columns_that_only_some_stages_have_are_empty_in_the_others(tmp_path):
-    from piefs.training.history_file import write_history
-
     write_history(tmp_path / "h.csv", [{"step": 1}, {"step": 2, "validation_loss": 0.5}])
     assert (tmp_path / "h.csv").read_text() == "step,validation_loss\n1,\n2,0.5\n"
 
@@ -274,7 +271,7 @@ def test_the_bar_goes_away_when_a_fit_fails(moons):
 
 def test_the_time_left_follows_from_the_pace(monkeypatch):
     now = iter([0.0, 10.0, 20.0])
-    monkeypatch.setattr("piefs.training.callbacks.progress.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("piefs.training.progress.time.monotonic", lambda: next(now))
     pace = Pace()
     assert pace.time_left(10, 100) == ""  # compilation is no pace
     assert pace.time_left(20, 100) == "; about 80 s left"
@@ -298,64 +295,20 @@ def test_checkpoints_are_here_too(moons, tmp_path):
     assert (tmp_path / "run.ckpt").is_file()
 
 
-def test_tensorboard_gets_every_column_by_step(moons, tmp_path):
-    from tensorboardX.proto.event_pb2 import Event
-
-    model = fit(moons, TensorBoard(tmp_path))
-    (file,) = (tmp_path / "training").glob("events.out.tfevents.*")
-    found = {}
-    for record in _records(file.read_bytes()):
-        event = Event.FromString(record)
-        for value in event.summary.value:
-            found.setdefault(value.tag, {})[event.step] = value.simple_value
-    assert set(found) == set(model.history_[0]) - {"step"}
-    losses = {int(row["step"]): row["loss_class"] for row in model.history_}
-    assert found["loss_class"] == pytest.approx(losses)
-
-
-def _records(content):
-    """The records of an event file: length, checksum, bytes, checksum."""
-    while content:
-        length = int.from_bytes(content[:8], "little")
-        yield content[12 : 12 + length]
-        content = content[12 + length + 4 :]
-
-
-def test_mlflow_gets_settings_and_history(moons, tmp_path, monkeypatch):
-    mlflow = pytest.importorskip(
-        "mlflow", reason="mlflow brings sixty packages, so the extra `test` does without it"
-    )
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    model = fit(moons, MLflow((tmp_path / "runs").as_uri(), experiment="moons", run_name="one"))
-    client = mlflow.MlflowClient((tmp_path / "runs").as_uri())
-    (run,) = client.search_runs([client.get_experiment_by_name("moons").experiment_id])
-    assert run.info.status == "FINISHED"
-    assert run.data.params["n_components"] == "3"
-    found = client.get_metric_history(run.info.run_id, "loss_class")
-    losses = {int(row["step"]): row["loss_class"] for row in model.history_}
-    assert {metric.step: metric.value for metric in found} == pytest.approx(losses)
-
-
-@pytest.mark.parametrize(
-    ("module", "extra", "make"),
-    [
-        ("tensorboardX", "tensorboard", lambda: TensorBoard("runs")),
-        ("mlflow", "mlflow", MLflow),
-    ],
-)
-def test_a_missing_tracker_names_its_extra(module, extra, make, monkeypatch):
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(InputError, match=rf"piefs\[{extra}\]"):
-        make()
-
-
+@pytest.mark.slow
 def test_callbacks_do_not_import_what_they_do_not_use():
     code = (
-        "import sys, piefs; piefs.training.callbacks; "
-        "print(sorted({'tensorboardX', 'mlflow', 'matplotlib'} & set(sys.modules)))"
+        "import sys; from piefs.callbacks import *; ProgressPrinter(), ProgressBar(); "
+        "print(sorted({'rich', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_a_bar_without_rich_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.raises(InputError, match=r"pip install 'piefs-learn\[app\]'"):
+        ProgressBar().prepare("neighbourhood graph", 0, 1)
 
 
 # --- scikit-learn's own callbacks ----------------------------------------------------------------
@@ -406,6 +359,7 @@ def test_callbacks_of_scikit_learn_can_end_a_run(moons):
     assert model.n_components_ == 2
 
 
+@pytest.mark.slow
 def test_the_progress_bar_of_scikit_learn_works_on_every_estimator(moons, capsys):
     X, y = moons
     for estimator in (PIEFSClassifier, PIEFSRegressor, PIEFSTransformer):
@@ -422,6 +376,7 @@ def test_the_scoring_monitor_of_scikit_learn_scores_each_interval(moons):
     assert all(0 <= score <= 1 for score in scores)
 
 
+@pytest.mark.slow
 def test_an_older_scikit_learn_without_callbacks_does():
     code = (
         "import sys, sklearn.linear_model, sklearn.model_selection\n"

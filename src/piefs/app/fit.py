@@ -22,10 +22,10 @@ from piefs.estimators.configurable import SHARED
 from piefs.estimators.decisions import Facts, decided, rows_to_learn_from
 from piefs.estimators.renamed import BECAME, from_flat
 from piefs.report.scores import SHOWN
-from piefs.training.callbacks import ProgressBar
 from piefs.training.config import Settings
 from piefs.training.diagnosis import Finding, overfitting
 from piefs.training.processes import is_first, join
+from piefs.training.progress import ProgressBar
 from piefs.training.sharding import devices_of
 
 KEYWORDS = (*BECAME, *SHARED, "preset", "validation_fraction", "class_weight")

@@ -20,8 +20,8 @@ from piefs.estimators.decisions import rows_to_learn_from
 from piefs.estimators.files import save
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.scores import evaluate, probe
+from piefs.training.callbacks import write_history
 from piefs.training.checkpoint import Checkpoint, kept, previous
-from piefs.training.history_file import write_history
 from piefs.training.loop import Callback
 from piefs.training.processes import entered_by_first, is_first, leave
 from piefs.training.sharding import devices_of

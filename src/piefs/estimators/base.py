@@ -33,14 +33,14 @@ from piefs.estimators.rows import (
 )
 from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
 from piefs.training.batches import Samples
-from piefs.training.callbacks.progress import ProgressPrinter
-from piefs.training.callbacks.stages import Stage, announce, dismiss, telling
+from piefs.training.callbacks import Stage, begin_stage, end_fit, preparation
 from piefs.training.checkpoint import Checkpoint
 from piefs.training.columns import coordinates_of, dirichlet_matrix, evaluate, weighted_gram
 from piefs.training.config import Settings
 from piefs.training.diagnosis import Evidence, findings
 from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
+from piefs.training.progress import ProgressPrinter
 from piefs.training.readout import check_readable, solved_readout
 from piefs.training.sharding import devices_of
 from piefs.training.state import TrainState, WarmStart, initial_state, rate_in_force
@@ -129,7 +129,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
                 }
                 final = self._trained(samples, decays, to_train)
             finally:
-                dismiss(callbacks)
+                end_fit(callbacks)
             self._set_fitted(final, samples)
             self._diagnose(final, samples)
             for callback in callbacks:
@@ -172,9 +172,9 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         settings = self.settings_ if in_turn else replace(self.settings_, early_stopping=False)
         if settings.solver == "spectral":
             to_train = to_train | {"validation": None}  # the readout comes after training
-            tell = telling(to_train["callbacks"])
+            tell = preparation(to_train["callbacks"])
             samples = graph_samples(samples, settings, tell)
-        announce(to_train["callbacks"], Stage("training", settings))
+        begin_stage(to_train["callbacks"], Stage("training", settings))
         state = initial_state(samples, settings, to_train["n_outputs"], to_train["warm_start"])
         for callback in to_train["callbacks"]:
             if isinstance(callback, Checkpoint):
@@ -265,7 +265,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
                 return as_trained(self.model_)
         if self.settings_.pretraining is None:
             return None
-        maps, self.settings_ = distilled_maps(samples, self.settings_, telling(callbacks))
+        maps, self.settings_ = distilled_maps(samples, self.settings_, preparation(callbacks))
         return WarmStart(maps)
 
     def _set_fitted(self, final: TrainState, samples: Samples) -> None:

@@ -12,7 +12,7 @@ from piefs.errors import InputError
 from piefs.estimators.measures import probe_cross_entropy
 from piefs.training import pretrain
 from piefs.training.batches import Samples
-from piefs.training.callbacks.stages import Telling
+from piefs.training.callbacks import Preparation
 from piefs.training.config import Settings
 from piefs.training.graphs import eigenmaps
 from piefs.training.state import WarmStart
@@ -26,7 +26,7 @@ def as_trained(model: Model) -> WarmStart:
     return WarmStart(unstack(model.maps), model.metric, readout)
 
 
-def graph_samples(samples: Samples, settings: Settings, tell: Telling) -> Samples:
+def graph_samples(samples: Samples, settings: Settings, tell: Preparation) -> Samples:
     """The rows that the graph is built on, with their eigenmaps for targets."""
     tell(GRAPH, 0, 1)
     rows = pretrain.subsample(len(samples), settings.seed, settings.graph_rows)
@@ -37,7 +37,7 @@ def graph_samples(samples: Samples, settings: Settings, tell: Telling) -> Sample
 
 
 def distilled_maps(
-    samples: Samples, settings: Settings, tell: Telling
+    samples: Samples, settings: Settings, tell: Preparation
 ) -> tuple[list[ScalarMap], Settings]:
     """Maps fitted to a graph's eigenmaps, and the settings with T_class as a number."""
     rows = pretrain.subsample(len(samples), settings.seed, settings.graph_rows)

@@ -16,7 +16,7 @@ import numpy as np
 from piefs.core.losses import ReadoutLoss
 from piefs.estimators.rows import set_aside
 from piefs.training.batches import Samples
-from piefs.training.callbacks.stages import Stage, announce
+from piefs.training.callbacks import Stage, begin_stage
 from piefs.training.config import Settings
 from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
@@ -58,7 +58,7 @@ def choose_budget(
             name = f"trial {n_done + 1} of {n_done + n_left}"
             with_decay = replace(settings, weight_decay=decay, batch_size=size)
             stage = Stage(name, with_decay, n_left + n_stages_after, is_trial=True)
-            announce(callbacks, stage)
+            begin_stage(callbacks, stage)
             trial = train(
                 kept,
                 with_decay,

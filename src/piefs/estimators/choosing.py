@@ -20,7 +20,7 @@ from piefs.core.objectives import within_prefixes
 from piefs.estimators.budget import hold_out
 from piefs.estimators.measures import loss_by_chance
 from piefs.training.batches import Samples
-from piefs.training.callbacks.stages import Stage, announce
+from piefs.training.callbacks import Stage, begin_stage
 from piefs.training.columns import coordinates_of
 from piefs.training.config import Settings
 from piefs.training.history import Validation
@@ -57,7 +57,7 @@ def choose_n_components(
         kept, held = hold_out(samples, fraction, settings.seed)
         apart = samples.take(held)
         samples, validation = samples.take(kept), Validation(apart, scorer(apart.targets))
-    announce(callbacks, Stage("choosing the number of maps", settings, n_left=2, is_trial=True))
+    begin_stage(callbacks, Stage("choosing the number of maps", settings, n_left=2, is_trial=True))
     chance = loss_by_chance(samples) or 1.0
     stalling = Stalling(validation.samples, readout_loss, chance)
     in_turn = settings.solver == "sequential"

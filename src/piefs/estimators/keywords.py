@@ -93,7 +93,7 @@ PARAMETERS = """
         interval.
     callbacks : sequence of callable
         Called with the `TrainState` between chunks of steps; one that returns True ends the run,
-        and the model is finished as it stands. See `piefs.training.callbacks`.
+        and the model is finished as it stands. See `piefs.callbacks`.
     log_every : int
         Steps between two rows of the history.
     dtype : {"float32", "float64"}

@@ -12,7 +12,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from piefs.core.model import Model
-from piefs.training.callbacks.stages import NewRows, Stage
+from piefs.training.callbacks import NewRows, Stage
 from piefs.training.state import TrainState
 
 if TYPE_CHECKING:

@@ -1,26 +1,31 @@
-"""Progress for people: a bar on a terminal, or lines anywhere."""
+"""Progress of a fit: a bar on a terminal, or printed lines anywhere."""
 
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
-
-from piefs.training.callbacks.stages import NewRows, Stage
+from piefs.errors import InputError
+from piefs.training.callbacks import NewRows, Stage
 from piefs.training.state import TrainState
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
+
 SHARE_TO_TIME = 0.1
-"""The share of a stage after which its pace is known well enough to be said."""
+"""The share of a stage after which its pace is known well enough to be printed."""
 
 
 class ProgressBar:
-    """A live bar with the time left, on a terminal; elsewhere it is quiet.
+    """A live bar with the time left, on a terminal; elsewhere it shows nothing.
+
+    Needs `pip install 'piefs-learn[app]'`.
 
     Parameters
     ----------
     console
-        Where to draw, the standard output unless given.
+        A `rich.console.Console` to draw on, the standard output unless given.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -28,55 +33,61 @@ class ProgressBar:
         self._bar: Progress | None = None
 
     def prepare(self, what: str, done: int, total: int) -> None:
-        """Show how far something is that comes before training."""
+        """Show the progress of work before training."""
         if done == 0:
             self._start(what, total)
         elif self._bar is not None:
             self._bar.update(self._task, completed=done)
 
     def begin(self, stage: Stage) -> None:
-        """Start anew, for this stage."""
+        """Start again from zero, for this stage."""
         self._stage = stage
         self._start(f"{stage.name}, compiling", stage.settings.total_steps)
 
     def _start(self, description: str, total: int) -> None:
         if self._bar is None:
-            self._bar = _bar(self.console or Console())
+            self._bar = _bar(self.console)
             self._task = self._bar.add_task("", total=total, note="")
             self._bar.start()
         self._bar.reset(self._task, total=total, description=description, note="")
 
     def __call__(self, state: TrainState) -> None:
-        """Move to where the state is."""
+        """Move to the step of the state."""
         if self._bar is not None:
             self._bar.update(
                 self._task,
                 completed=self._stage.steps_done(state),
                 description=f"{self._stage.name}, {self._stage.describe(state)}",
-                note=validation_note(state),
+                note=_validation_note(state),
             )
 
     def end(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
 
 
-def _bar(console: Console) -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+def _bar(console: Console | None) -> Progress:
+    try:
+        from rich import progress
+        from rich.console import Console
+    except ImportError as error:
+        raise InputError("a ProgressBar needs rich: pip install 'piefs-learn[app]'") from error
+    console = console or Console()
+    return progress.Progress(
+        progress.TextColumn("{task.description}"),
+        progress.BarColumn(),
+        progress.TaskProgressColumn(),
+        progress.TimeRemainingColumn(),
+        progress.TextColumn("{task.fields[note]}"),
         console=console,
         transient=True,
         disable=not console.is_terminal,
     )
 
 
-def validation_note(state: TrainState) -> str:
+def _validation_note(state: TrainState) -> str:
     """The newest score on validation rows, in words."""
     row = state.history[-1] if state.history else {}
     if "validation_accuracy" in row:
@@ -87,7 +98,7 @@ def validation_note(state: TrainState) -> str:
 class ProgressPrinter:
     """What `verbose` prints: a line for each stage and each frozen map, with the time left.
 
-    With `verbose` 2 there is one for each row of the history, too.
+    With `verbose` 2 each row of the history has a line, too.
     """
 
     def __init__(self, verbose: int = 1) -> None:
@@ -102,17 +113,17 @@ class ProgressPrinter:
         """Print what the next steps are for."""
         print(f"{stage.name}: at most {stage.settings.total_steps:,} steps", flush=True)
         self._stage, self._new_rows, self._pace = stage, NewRows(), Pace()
-        self._has_told_time = False
+        self._has_printed_time = False
 
     def __call__(self, state: TrainState) -> None:
         """Print what is new in the state."""
-        done, total = self._stage.steps_done(state), self._stage.settings.total_steps
-        left = self._pace.time_left(done, total)
+        settings, done = self._stage.settings, self._stage.steps_done(state)
+        left = self._pace.time_left(done, settings.total_steps)
         rows = self._new_rows(state)
-        is_worth_a_line = not self._has_told_time and total * SHARE_TO_TIME <= done < total
-        is_worth_a_line &= self._stage.settings.solver != "sequential"  # where each map has its own
-        if rows and not state.is_between_turns and (self.verbose > 1 or is_worth_a_line):
-            self._has_told_time = True
+        needs_time = not self._has_printed_time and settings.solver != "sequential"
+        needs_time &= settings.total_steps * SHARE_TO_TIME <= done < settings.total_steps
+        if rows and not state.is_between_turns and (self.verbose > 1 or needs_time):
+            self._has_printed_time = True
             print(f"  step {rows[-1]['step']:,}: {self._losses(rows[-1])}{left}", flush=True)
         if state.is_between_turns:
             which = self._stage.describe(state)
@@ -133,13 +144,13 @@ class ProgressPrinter:
 
 
 class Pace:
-    """Steps a second since the first look, which comes after compilation."""
+    """Steps a second since the first call, which comes after compilation."""
 
     def __init__(self) -> None:
         self._first: tuple[float, int] | None = None
 
     def time_left(self, done: int, total: int) -> str:
-        """The words "; about … left", or none where that is not known or nothing is left."""
+        """The words "; about … left", or none if that is not known or nothing is left."""
         now = time.monotonic()
         if self._first is None:
             self._first = now, done
@@ -150,7 +161,7 @@ class Pace:
 
 
 def in_words(seconds: float) -> str:
-    """A time as a person would say it."""
+    """A time in seconds, minutes or hours."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -189,7 +189,7 @@ def read(target: Target, folder: Path, *, draw: bool) -> None:
 @contextlib.contextmanager
 def _undrawn() -> Any:
     drawn = page.as_svg, paper_report.draw_all
-    page.as_svg = lambda picture: ""
+    page.as_svg = lambda name, draw: ""
     paper_report.draw_all = lambda records, folder: {}
     try:
         yield

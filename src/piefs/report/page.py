@@ -25,12 +25,12 @@ from piefs.estimators.files import load_with_document
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.evidence import Document, read_evidence
 from piefs.report.findings import findings
-from piefs.report.pictures import Picture, as_svg, pictures
+from piefs.report.pictures import Section, as_svg, pictures
 from piefs.report.plot.style import CLASS_COLORS, INK, number_scale
 from piefs.report.scores import SHOWN
 
 WIDE_POINTS = 330
-MANY_CLASSES, MAX_CLASS_ROWS, MANY_COLUMNS = 20, 200, 12
+MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
 SPLITS = ("validation", "test")
 HIGHER_IS_BETTER = ("accuracy", "f1", "roc_auc", "r2")
 LOWER_IS_BETTER = ("log_loss", "rmse", "mae")  # not ece: guessing is well calibrated
@@ -79,21 +79,20 @@ def page(
 ) -> str:
     """The whole page as text."""
     drawn = pictures(evidence, metrics, history, estimator)
+    names = evidence["data"]["class_names"]
     return _render(
         data=evidence["data"],
-        headline=_headline(evidence["data"], metrics),
+        metrics=metrics,
+        model=model,
         tiles=_tiles(metrics),
         findings=findings(metrics, evidence),
         comparison=_comparison(evidence, metrics),
         splits=_by_split(metrics),
         figures={name: _figures(made) for name, made in drawn.items() if name != "rows"},
         by_class=_by_class(evidence),
-        many_classes=len(evidence["data"]["class_names"]) > MANY_CLASSES,
-        columns=_columns(evidence["data"], model),
-        is_scaled=bool(model["standardize"]),
-        usage=_usage(evidence["data"], model),
+        many_classes=len(names) > MANY_CLASSES,
+        columns=TableEncoder.from_document(model["table"]).describe(),
         settings={name: json.dumps(value) for name, value in metrics["config"].items()},
-        run=_run(metrics),
         rows=_for_script(evidence),
     )
 
@@ -127,13 +126,10 @@ def _asset(name: str) -> Markup:
     return Markup((files("piefs.report") / "templates" / name).read_text(encoding="utf-8"))
 
 
-def _figures(made: Sequence[Picture]) -> list[dict[str, Any]]:
-    """Names, pictures and captions, and whether a picture is too wide for one column."""
-    svgs = [Markup(as_svg(picture)) for picture in made]
-    return [
-        {"name": p.name, "svg": svg, "caption": p.caption, "is_wide": _width(svg) > WIDE_POINTS}
-        for p, svg in zip(made, svgs, strict=True)
-    ]
+def _figures(section: Section) -> list[tuple[str, Markup, bool]]:
+    """Names and pictures, and whether a picture is too wide for one column."""
+    svgs = {name: as_svg(name, draw) for name, draw in section.items()}
+    return [(name, Markup(svg), _width(svg) > WIDE_POINTS) for name, svg in svgs.items()]
 
 
 def _width(svg: str) -> float:
@@ -150,21 +146,6 @@ def _for_script(evidence: Document) -> Document:
 
 
 # --- the summary ---------------------------------------------------------------------------------
-
-
-def _headline(data: Document, metrics: Document) -> str:
-    n, k = data["n_rows"], len(metrics["energies"])
-    purpose = f"predict {data['target']}"
-    if metrics["task"] == "unsupervised":
-        purpose = "describe it without labels"
-    elif metrics["task"] == "classification" and data["target"] == "y":
-        purpose = "predict its class"
-    maps = "one smooth coordinate" if k == 1 else f"{k} ordered, orthonormal, smooth coordinates"
-    return (
-        f"PIEFS learned {maps} φ of each row to {purpose}, from {n['train']:,} training rows in "
-        f"{metrics['seconds']:.1f} s. {n['validation']:,} validation and {n['test']:,} test rows "
-        "were held out."
-    )
 
 
 def _tiles(metrics: Document) -> list[tuple[str, str]]:
@@ -213,9 +194,6 @@ def _by_split(metrics: Document) -> list[tuple[str, list[str]]]:
     ]
 
 
-# --- predictions, data, use ----------------------------------------------------------------------
-
-
 def _by_class(evidence: Document) -> list[tuple[str, list[str]]]:
     """Precision, recall, F1 and counts of each class; of many classes the worst first."""
     judged, names = evidence["judged"].get("test", {}), evidence["data"]["class_names"]
@@ -237,40 +215,3 @@ def _by_class(evidence: Document) -> list[tuple[str, list[str]]]:
 
 def _percent(value: float | None) -> str:
     return "–" if value is None or value != value else f"{100 * value:.1f}"
-
-
-def _columns(data: Document, model: Document) -> list[str]:
-    """How each column of a table is used; nothing of images."""
-    return [] if data["image_shape"] else TableEncoder.from_document(model["table"]).describe()
-
-
-def _usage(data: Document, model: Document) -> dict[str, str]:
-    """Lines to copy; paths are relative to the folder of the page."""
-    commands = ["piefs transform . new.csv --out coordinates.csv   # φ₁ … φ_K of each row"]
-    python = [
-        "from piefs import load",
-        "",
-        'model = load("model")',
-        "phi = model.transform(X)          # coordinates, (n, K)",
-    ]
-    if model["estimator"] != "PIEFSTransformer":
-        target = "" if model["target"] else " --target COLUMN"
-        commands.append("piefs predict . new.csv --out predictions.csv")
-        commands.append(f"piefs score . new.csv{target}")
-    if model["estimator"] == "PIEFSClassifier":
-        python.append("p = model.predict_proba(X)        # one column per class")
-    elif model["estimator"] == "PIEFSRegressor":
-        python.append("y = model.predict(X)")
-    commands += ["piefs inspect .", "piefs report .   # writes this page again"]
-    names, classes = data["feature_names"], data["class_names"]
-    shown = ", ".join(names[:12]) + (f", … ({len(names)} in all)" if len(names) > 12 else "")
-    inputs = f"X has one row per sample, with {len(names):,} inputs in this order: {shown}."
-    if model["estimator"] == "PIEFSClassifier" and len(classes) <= MANY_COLUMNS:
-        inputs += f" Classes are numbered from 0: {', '.join(classes)}."
-    return {"commands": "\n".join(commands), "python": "\n".join(python), "inputs": inputs}
-
-
-def _run(metrics: Document) -> str:
-    versions = ", ".join(f"{name} {value}" for name, value in metrics["versions"].items())
-    speed = f"{metrics['steps']:,} steps, {metrics['steps_per_second']:,.0f} per second"
-    return f"Seed {metrics['config']['seed']}; {speed}. {versions}."

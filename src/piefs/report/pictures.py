@@ -6,7 +6,6 @@ import io
 import re
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,20 +26,13 @@ COLUMN_INCHES = 3.8  # of the page
 MAX_IMAGES, N_LEADING, PLANE_POINTS = 8, 4, 300
 
 Document = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A picture by name: the function that draws it, and what it shows."""
-
-    name: str
-    draw: Callable[[], Axes]
-    caption: str = ""
+Section = dict[str, Callable[[], Axes]]
+"""Pictures by name: functions that draw them into new axes."""
 
 
 def pictures(
     evidence: Document, metrics: Document, history: Sequence[dict[str, float]], estimator: Any
-) -> dict[str, list[Picture]]:
+) -> dict[str, Section]:
     """All pictures of a run by section; some sections may be empty.
 
     The page shows all sections but `rows`: it has a scatter of its own that one can explore.
@@ -66,20 +58,20 @@ def write_pngs(
 ) -> None:
     """Write all pictures of a run to `folder`, each atomically."""
     for section in pictures(evidence, metrics, history, estimator).values():
-        for picture in section:
+        for name, draw in section.items():
             with mpl.rc_context(plot.STYLE):
-                figure: Any = picture.draw().figure
-                write_with(folder / f"{picture.name}.png", figure.savefig)
+                figure: Any = draw().figure
+                write_with(folder / f"{name}.png", figure.savefig)
             plt.close(figure)
 
 
-def as_svg(picture: Picture) -> str:
+def as_svg(name: str, draw: Callable[[], Axes]) -> str:
     """A picture as inline SVG: text stays text, and takes the colour of the page's text."""
     buffer = io.StringIO()
-    look = plot.STYLE | ON_PAGE | {"svg.hashsalt": picture.name}
+    look = plot.STYLE | ON_PAGE | {"svg.hashsalt": name}
     with mpl.rc_context(look), warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # missing glyphs: a browser has its own fonts
-        figure: Any = picture.draw().figure
+        figure: Any = draw().figure
         width, height = figure.get_size_inches()
         shrink = np.clip(COLUMN_INCHES / width, 0.75, 1.0)  # text keeps its size
         figure.set_size_inches(shrink * width, shrink * height)
@@ -88,31 +80,28 @@ def as_svg(picture: Picture) -> str:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # ids must be unique on the page
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{picture.name}" ', 1)
+    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
     return svg.replace(INK, "currentColor")
 
 
-# --- rows and inputs -----------------------------------------------------------------------------
-
-
-def of_rows(evidence: Document) -> list[Picture]:
+def of_rows(evidence: Document) -> Section:
     """The first two coordinates of held-out rows."""
     rows, data = evidence["rows"], evidence["data"]
     phi, truth = unpack(rows["phi"]), unpack(rows["truth"])
     if phi.shape[1] < 2:
-        return []
+        return {}
     held_out = unpack(rows["split"]) > 0
     options = {"class_names": data["class_names"], "label": data["target"]}
     if len(data["class_names"]) == 1:
         options["with_key"] = False
-    draw = partial(plot.coordinate_scatter, phi[held_out], truth[held_out], **options)
-    return [Picture("coordinates", draw)]
+    scatter = partial(plot.coordinate_scatter, phi[held_out], truth[held_out], **options)
+    return {"coordinates": scatter}
 
 
-def of_plane(evidence: Document, estimator: Any) -> list[Picture]:
+def of_plane(evidence: Document, estimator: Any) -> Section:
     """The leading maps and the prediction over the plane, if the inputs are two."""
     if evidence["plane"] is None:
-        return []
+        return {}
     data = evidence["data"]
     x, y = (unpack(evidence["plane"][name])[:PLANE_POINTS] for name in "xy")
     first, second = (plot.shortened(name) for name in data["feature_names"])
@@ -130,47 +119,39 @@ def of_plane(evidence: Document, estimator: Any) -> list[Picture]:
         return heatmap(lambda rows: estimator.transform(rows)[:, k], title=f"$\\phi_{{{k + 1}}}$")
 
     n_maps = min(N_LEADING, unpack(evidence["rows"]["phi"]).shape[1])
-    made = [Picture(f"map-{k + 1}", partial(one_map, k)) for k in range(n_maps)]
+    made: Section = {f"map-{k + 1}": partial(one_map, k) for k in range(n_maps)}
     if hasattr(estimator, "decision_function") and len(data["class_names"]) == 2:
-        margin = partial(heatmap, estimator.decision_function, contour=True, title="margin")
-        caption = "The margin of the readout; the black line is the decision boundary."
-        made.append(Picture("margin", margin, caption))
+        options: Any = {"contour": True, "title": "margin"}
+        made["margin"] = partial(heatmap, estimator.decision_function, **options)
     elif hasattr(estimator, "predict") and y.dtype.kind == "f":
-        surface = partial(plot.plane_prediction, estimator.predict, x, y, label=data["target"])
-        caption = "The prediction; dots are true values on validation rows."
-        made.append(Picture("prediction", partial(named, surface), caption))
+        options = {"label": data["target"], "title": "prediction"}
+        surface = partial(plot.plane_prediction, estimator.predict, x, y, **options)
+        made["prediction"] = partial(named, surface)
     return made
 
 
-def of_relevance(evidence: Document) -> list[Picture]:
+def of_relevance(evidence: Document) -> Section:
     """Which inputs the maps, and the metric, use."""
     data, relevance = evidence["data"], evidence["relevance"]
     shares, names = unpack(relevance["by_map"]).astype(float), data["feature_names"]
-    image = tuple(data["image_shape"] or ())
+    image: Any = tuple(data["image_shape"] or ())
+    made: Section = {"relevance": partial(plot.relevance_by_map, shares, names)}
     if image:
-        made = [_pixels(shares[:, k], image, k) for k in range(min(MAX_IMAGES, shares.shape[1]))]
-    else:
-        caption = (
-            "The share of each map's mean squared slope, per unit of each input as the maps see "
-            "it: its standard deviation if inputs are scaled."
-        )
-        made = [Picture("relevance", partial(plot.relevance_by_map, shares, names), caption)]
+        made = {
+            f"relevance-{k + 1}": partial(
+                plot.relevance_image, shares[:, k], image, title=f"$\\phi_{{{k + 1}}}$"
+            )
+            for k in range(min(MAX_IMAGES, shares.shape[1]))
+        }
     if relevance["metric"] is not None:
         of_metric = unpack(relevance["metric"]).astype(float)
-        draw = partial(plot.relevance_bars, of_metric, names)
+        made["metric"] = partial(plot.relevance_bars, of_metric, names)
         if image:
-            draw = partial(plot.relevance_image, of_metric, image)
-        caption = "Inputs along which the learned metric makes slopes cheap."
-        made.append(Picture("metric", draw, caption))
+            made["metric"] = partial(plot.relevance_image, of_metric, image)
     return made
 
 
-def _pixels(shares: np.ndarray, shape: Any, k: int) -> Picture:
-    draw = partial(plot.relevance_image, shares, shape, title=f"$\\phi_{{{k + 1}}}$")
-    return Picture(f"relevance-{k + 1}", draw)
-
-
-def of_dependence(evidence: Document) -> list[Picture]:
+def of_dependence(evidence: Document) -> Section:
     """How the leading maps change with each of the inputs that matter most."""
     curves = evidence["dependence"]
     reach = max((np.abs(curve["curves"]).max() for curve in curves), default=1.0)
@@ -182,103 +163,55 @@ def of_dependence(evidence: Document) -> list[Picture]:
         ax.legend(fontsize=8, ncols=4, loc="upper center")
         return ax
 
-    return [
-        Picture(f"dependence-{i + 1}", partial(one_input, curve)) for i, curve in enumerate(curves)
-    ]
+    return {f"dependence-{i + 1}": partial(one_input, curve) for i, curve in enumerate(curves)}
 
 
-# --- coordinates, predictions, training ----------------------------------------------------------
-
-
-def of_coordinates(evidence: Document, metrics: Document) -> list[Picture]:
+def of_coordinates(evidence: Document, metrics: Document) -> Section:
     """How useful, smooth and orthonormal the maps are."""
-    made, by_maps = [], evidence["by_maps"]
+    made: Section = {}
+    by_maps = evidence["by_maps"]
     if by_maps is not None and len(by_maps["kept"]) > 1:
-        draw = partial(
-            plot.score_by_maps, by_maps["kept"], by_maps["scores"], label=by_maps["label"]
-        )
-        caption = (
-            "A linear probe on the first maps only. Maps beyond the point at which the curve turns "
-            "flat add nothing to the prediction."
-        )
-        made.append(Picture("score-by-maps", draw, caption))
+        kept, scores, label = (by_maps[name] for name in ("kept", "scores", "label"))
+        made["score-by-maps"] = partial(plot.score_by_maps, kept, scores, label=label)
     c = unpack(evidence["gram"]["validation"]).astype(float)
-    return [
-        *made,
-        Picture(
-            "energies",
-            partial(plot.energies, metrics["energies"]),
-            "The Dirichlet energy measures how fast a map varies: small is smooth.",
-        ),
-        Picture(
-            "gram",
-            partial(plot.gram_matrix, c),
-            "The Gram matrix on validation rows. It is the identity if the maps are orthonormal.",
-        ),
-        Picture(
-            "gram-residual",
-            partial(plot.gram_matrix, c, residual=True),
-            "Its difference from the identity, on a colour scale of its own.",
-        ),
-    ]
+    return made | {
+        "energies": partial(plot.energies, metrics["energies"]),
+        "gram": partial(plot.gram_matrix, c),
+        "gram-residual": partial(plot.gram_matrix, c, residual=True),
+    }
 
 
-def of_predictions(evidence: Document) -> list[Picture]:
+def of_predictions(evidence: Document) -> Section:
     """How the predictions compare with the truth on test rows."""
     judged, data = evidence["judged"].get("test"), evidence["data"]
     if judged is None:
-        return []
+        return {}
     if "confusion" not in judged:
         y, predicted = np.array(judged["truth"]), np.array(judged["predicted"])
-        return [
-            Picture(
-                "predictions",
-                partial(plot.predictions, y, predicted, label=data["target"]),
-                "Predicted against true values of the test rows.",
-            ),
-            Picture(
-                "residuals",
-                partial(plot.residuals, y, predicted, label=data["target"]),
-                "Residuals of the test rows. A bend or a funnel is structure that the model "
-                "missed.",
-            ),
-        ]
+        return {
+            "predictions": partial(plot.predictions, y, predicted, label=data["target"]),
+            "residuals": partial(plot.residuals, y, predicted, label=data["target"]),
+        }
     counts = np.array(judged["confusion"])
     bins = (np.array(judged["bins"][name]) for name in ("confidence", "accuracy", "counts"))
-    return [
-        Picture(
-            "confusion",
-            partial(plot.confusion_matrix, counts, data["class_names"]),
-            "True against predicted classes of the test rows.",
-        ),
-        Picture(
-            "reliability",
-            partial(plot.reliability, *bins),
-            "Test rows by confidence. On the diagonal, 80 % of the rows predicted with 80 % are "
-            "correct; below it the model is overconfident. Larger dots stand for more rows.",
-        ),
-    ]
+    return {
+        "confusion": partial(plot.confusion_matrix, counts, data["class_names"]),
+        "reliability": partial(plot.reliability, *bins),
+    }
 
 
-def of_training(history: Sequence[dict[str, float]], solver: str) -> list[Picture]:
+def of_training(history: Sequence[dict[str, float]], solver: str) -> Section:
     """The curves of the training."""
     if not history:
-        return []
-    losses: Any = plot.loss_history
-    what = "The training loss, and the same loss on validation rows."
+        return {}
+    curves: dict[str, Any] = {"losses": plot.loss_history}
     if solver == "spectral":
-        losses = partial(plot.loss_history, target="distance to the graph")
-        what = "The training loss: the distance of the maps from the graph's eigenmaps."
-    scores = {"validation_accuracy": plot.accuracy_history, "validation_r2": plot.r2_history}
-    curves = [("losses", losses, what)]
-    curves += [
-        ("validation", function, "The score on validation rows during training.")
-        for name, function in scores.items()
-        if name in history[-1]
-    ]
-    residual = "How far a batch's coordinates are from orthonormal."
-    curves.append(("gram-history", plot.gram_history, residual))
+        curves = {"losses-spectral": partial(plot.loss_history, target="distance to the graph")}
+    if "validation_accuracy" in history[-1]:
+        curves["validation"] = plot.accuracy_history
+    elif "validation_r2" in history[-1]:
+        curves["validation"] = plot.r2_history
+    curves["gram-history"] = plot.gram_history
     if solver == "sequential":  # the other solvers keep the weights constant
-        weights = "The weights of the three losses: orthogonality first."
-        curves.append(("weights", plot.weight_history, weights))
-    return [Picture(name, partial(draw, history), caption) for name, draw, caption in curves]
+        curves["weights"] = plot.weight_history
+    return {name: partial(draw, history) for name, draw in curves.items()}

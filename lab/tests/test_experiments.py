@@ -106,6 +106,7 @@ def test_tables_show_means_spreads_and_the_best():
     assert [name for name, _ in ordered({"a": records[:2], "piefs": records[2:]})] == ["piefs", "a"]
 
 
+@pytest.mark.slow
 def test_a_run_leaves_a_record_and_is_not_run_twice(tmp_path):
     call = [sys.executable, "-m", "lab.experiments", "others", "--dataset", "iris", "--seeds", "1"]
     call += ["--method", "random-forest"]
@@ -157,6 +158,7 @@ def test_the_statistics_of_signs_are_what_findings_are_made_of():
     assert found.keys() == COLUMNS.keys()
 
 
+@pytest.mark.slow
 def test_a_fit_is_judged_by_what_it_keeps(monkeypatch):
     task = OTHER_CLASSES["iris"](0)
     keywords = {"n_components": 2, "steps_per_component": 60, "hidden": (8,)}

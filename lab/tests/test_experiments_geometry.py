@@ -36,6 +36,7 @@ def test_angle_is_zero_for_the_plane_itself_and_right_for_a_known_tilt():
     assert findings("maps", plane @ plane.T, plane)["ranking_maps"] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_recursive_feature_machine_finds_the_plane_and_gains_by_it():
     task = GEOMETRY_SETS["rotated-300"](0)
     model = RecursiveFeatureMachine()

@@ -42,6 +42,7 @@ def copied(seeds, tmp_path):
     return copy
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TARGETS)
 def test_spoiled_files_are_accepted_or_refused_by_a_typed_error(seeds, name):
     verdicts = []
@@ -52,6 +53,7 @@ def test_spoiled_files_are_accepted_or_refused_by_a_typed_error(seeds, name):
     assert "refused" in verdicts
 
 
+@pytest.mark.slow
 def test_a_case_is_the_same_whatever_came_before(seeds, tmp_path):
     made = []
     for order in ([7], [1, 2, 3, 4, 5, 6, 7]):
@@ -120,6 +122,7 @@ def test_a_parquet_file_that_claims_more_rows_than_its_bytes_could_hold_is_refus
     assert "would unpack to" in refused("parquet", tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "value",
     ["[" * DEEP, '{"a":' * DEEP, "9" * 1_000_000, "NaN", "-Infinity", "1e999", '"\\ud83e"', "\x00"],
@@ -131,6 +134,7 @@ def test_json_out_of_bounds_is_damage(copied, name, file, value):
     assert "damaged" in refused(name, folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("preset", [[], {}, 3, None])
 def test_a_preset_that_is_no_name_is_refused(copied, preset):
     folder = copied("config")
@@ -138,12 +142,14 @@ def test_a_preset_that_is_no_name_is_refused(copied, preset):
     assert "preset" in refused("config", folder)
 
 
+@pytest.mark.slow
 def test_toml_nested_without_end_is_damage(copied):
     folder = copied("config")
     (folder / "settings.toml").write_text("hidden = " + "[" * DEEP)
     assert "damaged" in refused("config", folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -158,6 +164,7 @@ def test_sizes_that_the_weights_do_not_have_are_not_built(copied, changes):
     refused("model", folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "changes",
     [
@@ -176,6 +183,7 @@ def test_a_model_whose_parts_do_not_fit_together_is_refused(copied, changes):
     refused("model", folder)
 
 
+@pytest.mark.slow
 def test_long_words_do_not_keep_a_model_from_being_shown(copied):
     folder = copied("model")
     edit(folder / "model.json", lambda document: document["versions"].update(jax="x" * 100_000))
@@ -201,6 +209,7 @@ def replaced(document, keys):
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "files", "page"),
     [
@@ -224,6 +233,7 @@ def test_no_text_from_a_strangers_folder_is_markup_in_a_page(copied, name, files
     assert n_pages
 
 
+@pytest.mark.slow
 def test_a_seed_or_a_kind_of_warning_is_no_markup_either(copied):
     folder = copied("run")
 
@@ -236,6 +246,7 @@ def test_a_seed_or_a_kind_of_warning_is_no_markup_either(copied):
     assert HOSTILE not in (folder / "report.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"loss": "low"}'])
 def test_damaged_records_of_trials_say_that_they_can_be_removed(copied, content):
     folder = copied("tuning")

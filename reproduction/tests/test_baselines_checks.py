@@ -9,6 +9,7 @@ from reproduction.baselines import NeuralEF
 SMALL = {"n_components": 2, "hidden": (8,), "steps": 20, "batch_size": 16, "random_state": 0}
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks([NeuralEF(**SMALL)])
 def test_scikit_learn_check(estimator, check):

@@ -49,6 +49,7 @@ def test_nystroem_features_on_every_row_give_the_gaussian_kernel_back(blobs):
     np.testing.assert_allclose(features @ features.T, expected, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_bottleneck_is_what_the_network_reads_its_classes_from(blobs):
     X, y = blobs
     model = Bottleneck(5).fit(X, y)

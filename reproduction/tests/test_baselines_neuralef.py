@@ -54,6 +54,7 @@ def test_a_function_feels_the_penalties_of_earlier_ones_only(psi, matrix):
         np.testing.assert_allclose(gradient, 2 * deflated, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_ascent_of_the_objective_ends_at_the_leading_eigenvectors_in_order(psi, matrix):
     kernel, vectors = matrix
     gradient = jax.grad(lambda h: objective(normalized(h)[0], kernel))
@@ -94,6 +95,7 @@ def test_on_a_line_it_finds_the_hermite_functions_of_the_gaussian_kernel():
     np.testing.assert_allclose(np.mean(model.transform(x) ** 2, axis=0), 1, atol=0.05)
 
 
+@pytest.mark.slow
 def test_in_the_plane_it_finds_products_of_hermite_functions():
     deviations, bandwidth = (1.0, 0.5), 1.2
     x = np.random.default_rng(0).normal(size=(10_000, 2)) * deviations
@@ -106,6 +108,7 @@ def test_in_the_plane_it_finds_products_of_hermite_functions():
     assert correlations(model.transform(x), modes[:, leading]).min() > 0.98
 
 
+@pytest.mark.slow
 def test_on_images_it_finds_the_eigenvectors_of_the_arc_cosine_kernel():
     x = (load_digits().data / 16).astype(np.float32)
     keywords = SMALL | {"n_components": 2, "steps": 600, "learning_rate": 3e-3}

@@ -29,6 +29,7 @@ def test_no_other_width_matches_sixteen_maps_better(d, after):
     assert error[width] < 0.01 * wanted
 
 
+@pytest.mark.slow
 def test_the_fitted_network_has_the_parameters_of_the_maps(rng):
     X, y = rng.normal(size=(90, 5)), np.arange(90) % 3
     net = MatchedMLP(4, random_state=0).fit(X, y).net_

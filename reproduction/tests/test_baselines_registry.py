@@ -13,6 +13,9 @@ from piefs.errors import InputError
 from reproduction.baselines import BASELINES, MAX_SVM_ROWS, make_baseline
 
 NAMES = [name for name in BASELINES if name != "umap"]
+TRAINED = ("mlp", "bottleneck-mlp", "neuralef", "nca")
+"""Baselines that descend, for seconds."""
+TIERED = [pytest.param(n, marks=pytest.mark.slow) if n in TRAINED else n for n in NAMES]
 LINEAR = ["logistic-regression", "pca-lr", "lda"]
 
 
@@ -52,15 +55,13 @@ def fitted(moons):
     return of
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TIERED)
 def test_it_learns_the_moons(name, moons, fitted):
     _, _, X, y = moons
     assert fitted(name).score(X, y) > (0.82 if name in LINEAR else 0.86)
 
 
-@pytest.mark.parametrize(
-    "name", ["random-forest", "gradient-boosting", "mlp", "bottleneck-mlp", "svm"]
-)
+@pytest.mark.parametrize("name", ["random-forest", "gradient-boosting", "svm"])
 def test_a_curved_boundary_is_within_reach_of_the_nonlinear_classifiers(name, moons, fitted):
     _, _, X, y = moons
     assert fitted(name).score(X, y) > 0.97
@@ -73,13 +74,14 @@ def test_linear_methods_stop_near_the_accuracy_that_the_paper_reports_for_the_mo
     assert model.score(data.validation.x, data.validation.y) == pytest.approx(0.88, abs=0.015)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TIERED)
 def test_it_learns_ten_digits(name, digits):
     X, y, X_new, y_new = digits
     assert quick(name, image=True).fit(X, y).score(X_new, y_new) > 0.75
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TIERED)
 def test_a_clone_fitted_again_predicts_the_same(name, moons, fitted):
     X, y, X_new, _ = moons
     again = clone(fitted(name)).fit(X, y)
@@ -88,6 +90,7 @@ def test_a_clone_fitted_again_predicts_the_same(name, moons, fitted):
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["random-forest", "neuralef", "mlp", "nystroem-lr"])
 def test_another_seed_gives_another_model(name, moons, fitted):
     X, y, X_new, _ = moons
@@ -95,7 +98,7 @@ def test_another_seed_gives_another_model(name, moons, fitted):
     assert not np.array_equal(fitted(name).predict_proba(X_new), other.predict_proba(X_new))
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name != "svm"])
+@pytest.mark.parametrize("name", [name for name in TIERED if name != "svm"])
 def test_probabilities_sum_to_one_and_their_largest_is_predicted(name, moons, fitted):
     X = moons[2]
     probabilities = fitted(name).predict_proba(X)
@@ -105,7 +108,7 @@ def test_probabilities_sum_to_one_and_their_largest_is_predicted(name, moons, fi
 
 
 @pytest.mark.parametrize("columns", [1, 2], ids=["one feature", "a constant column"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TIERED)
 def test_awkward_tables_with_named_classes_are_learned(name, columns):
     x = np.random.default_rng(0).normal(size=120)
     X = np.stack([x, np.full(120, 3.0)], axis=1)[:, :columns]

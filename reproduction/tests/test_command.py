@@ -28,6 +28,7 @@ def folder(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_records_and_report_are_left(folder):
     results = folder / "results" / "quick"
     assert Records(results / "records").has(Cell.parse(CELL))
@@ -36,6 +37,7 @@ def test_records_and_report_are_left(folder):
         assert (results / name).is_file()
 
 
+@pytest.mark.slow
 def test_a_second_call_makes_what_is_missing_and_makes_it_the_same(folder):
     again = folder / "again"
     shutil.copytree(folder / "results", again / "results")
@@ -53,6 +55,7 @@ def test_a_second_call_makes_what_is_missing_and_makes_it_the_same(folder):
     assert second["energies"] == first["energies"]
 
 
+@pytest.mark.slow
 def test_a_cell_can_be_shown(folder):
     done = piefs("reproduce", "--quick", "--show", CELL, cwd=folder)
     metrics = Records(folder / "results/quick/records").load(Cell.parse(CELL)).metrics
@@ -65,6 +68,7 @@ def test_a_cell_can_be_shown(folder):
     assert lines[-1] == f"Make it again: piefs reproduce {CELL} --quick --out DIR"
 
 
+@pytest.mark.slow
 def test_all_that_is_on_record_of_a_cell_is_shown_as_json(folder):
     done = piefs("reproduce", "--show", CELL, "--json", "--out", "results/quick", cwd=folder)
     record = Records(folder / "results/quick/records").load(Cell.parse(CELL))
@@ -123,6 +127,7 @@ def test_data_that_are_not_here_are_named_and_their_cells_left_out(begun, tmp_pa
     assert reason in done.stderr
 
 
+@pytest.mark.slow
 def test_without_data_there_is_a_report_of_what_has_been_made(begun, folder):
     items = ("table-batch", "figure-maps", "--quick", "--data-dir", "nowhere")
     done = piefs("reproduce", *items, "--out", folder / "results", cwd=folder)
@@ -132,6 +137,7 @@ def test_without_data_there_is_a_report_of_what_has_been_made(begun, folder):
     assert done.returncode == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", commands(ROOT / "docs" / "paper.md"))
 def test_commands_of_the_page_ask_for_runs_that_there_are(command, tmp_path):
     """They take days, so the report is all that is made; the record shown is a real one."""

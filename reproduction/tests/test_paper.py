@@ -188,6 +188,7 @@ def test_a_data_set_is_read_once_for_cell_after_cell(tmp_path, monkeypatch):
     assert [which[0] for which in read] == ["circles", "two-moons"]
 
 
+@pytest.mark.slow
 def test_a_second_grid_does_only_what_is_missing(results):
     before = Records(results / "records").load(MOONS).metrics
     lda = Cell("two-moons", "lda", "supervised", "paper", 0)
@@ -197,6 +198,7 @@ def test_a_second_grid_does_only_what_is_missing(results):
     assert Records(results / "records").load(MOONS).metrics == before
 
 
+@pytest.mark.slow
 def test_a_cell_that_fails_is_told_and_does_not_stop_the_others(tmp_path):
     missing = Cell("mnist", "lda", "supervised", "paper", 0)
     fine = Cell("circles", "lda", "supervised", "paper", 0)
@@ -211,6 +213,7 @@ def test_a_cell_that_fails_is_told_and_does_not_stop_the_others(tmp_path):
     assert "not found" in log.read_text()
 
 
+@pytest.mark.slow
 def test_work_resumes_a_run_that_was_cut_off(tmp_path, monkeypatch):
     import piefs.app.run as fit
 

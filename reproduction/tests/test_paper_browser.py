@@ -14,9 +14,12 @@ from reproduction.tables import tables
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), None)
 
-pytestmark = pytest.mark.skipif(
-    BROWSER is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        BROWSER is None, reason="no Chromium on this machine (Debian: apt-get install chromium)"
+    ),
+]
 
 
 @pytest.fixture(scope="module")

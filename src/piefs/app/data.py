@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from piefs.app.reproduce import reproduction
 from piefs.data import BUILTIN
@@ -24,7 +24,7 @@ def show_list(data_dir: Path | None, *, as_json: bool) -> None:
     if as_json:
         print(json.dumps(rows))
         return
-    table = Table("name", "what it is", "where")
+    table = Table("name", "what it is", Column("where", overflow="fold"))
     for row in rows:
         table.add_row(row["name"], row["about"], row["place"])
     Console().print(table)

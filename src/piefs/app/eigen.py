@@ -109,9 +109,8 @@ def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
     if error is not None:
         console.print(f"The largest relative error is {error.max():.1e}.")
     console.print(f"± is the error of the integrals, taken {how}.", style="dim")
-    console.print(
-        f"{solution.seconds:.1f} s. Numbers, functions and figures are in [bold]{out}[/bold]."
-    )
+    where = f"Numbers, functions and figures are in [bold]{out}[/bold]."
+    console.print(f"{solution.seconds:.1f} s. {where}", soft_wrap=True)
 
 
 def _truth(exact: np.ndarray | None, error: np.ndarray | None, j: int) -> tuple[str, str]:

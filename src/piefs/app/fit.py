@@ -202,12 +202,13 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
     if metrics["steps_saved"]:
         total = metrics["steps"] + metrics["steps_saved"]
         saved = f"{metrics['steps_saved']:,} of {total:,} steps"
-        console.print(f"Maps stopped when they were done: {saved} were not needed.")
+        console.print(f"Maps stopped once they no longer improved: {saved} were not needed.")
     rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
-    console.print(f"{rate} Model, metrics, history and figures are in [bold]{out}[/bold].")
+    where = f"Model, metrics, history and figures are in [bold]{out}[/bold]."
+    console.print(f"{rate} {where}", soft_wrap=True)
     page = RunFolder(out).report
     if page.is_file():
-        console.print(f"What was learned, on one page: [bold]{page}[/bold]")
+        console.print(f"What was learned, on one page: [bold]{page}[/bold]", soft_wrap=True)
 
 
 def _energy_table(energies: list[float]) -> Table:

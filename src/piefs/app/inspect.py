@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -38,15 +39,28 @@ def tell_model(model: FittedModel, console: Console) -> None:
     if len(model.encoder.columns) > 20:
         console.print(f"  … and {len(model.encoder.columns) - 20} more columns", style="dim")
     settings = RichTable("setting", "value")
-    for name, value in document["settings"].items():
-        settings.add_row(name, escape(str(value)))
-    settings.add_row("seed", str(document["seed"]))
+    for name, value in ({"seed": document.get("seed")} | document["settings"]).items():
+        settings.add_row(name, escape(_shown(value)))
     console.print(settings)
     energies = ", ".join(f"{energy:.3g}" for energy in document["energies"])
     console.print(f"energies of the {len(document['energies'])} maps: {energies}")
     console.print(f"Gram error ‖C − I‖² on its training rows: {document['gram_error']:.4f}")
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     console.print(f"written with {escape(versions)}", style="dim")
+
+
+def _shown(value: Any) -> str:
+    """A setting in a few words: of an object its name, and the fields that are set."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if not isinstance(value, dict):
+        return str(value)
+    fields = {name: field for name, field in value.items() if field is not None}
+    name = fields.pop("name", None)
+    if name == "off":
+        return name
+    words = [f"{name}={_shown(field)}" for name, field in fields.items()]
+    return ", ".join(words if name is None else [str(name), *words])
 
 
 def _described_target(model: FittedModel) -> str:

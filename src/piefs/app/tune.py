@@ -28,13 +28,14 @@ def tune_data(source: Source, out: Path, *, quiet: bool, as_json: bool, **option
         raise InputError("there is nothing to tune by without labels: name a --target")
     describe(console, data)
     tuned = _search(console, data, task, out, options)
-    command = fit_command(source, out / BEST)
+    command = fit_command(source, out / BEST if tuned.beats_defaults else None)
     if as_json:
         print(json.dumps(_summary(tuned) | {"command": command}))
         return
     console.print(_table(tuned))
     console.print(_verdict(tuned), soft_wrap=True)
-    console.print(f"Fit with them:  [bold]{command}[/bold]", soft_wrap=True)
+    them = "these settings" if tuned.beats_defaults else "the defaults"
+    console.print(f"Fit with {them}:  [bold]{command}[/bold]", soft_wrap=True)
 
 
 def _search(
@@ -60,14 +61,15 @@ def _search(
         )
 
 
-def fit_command(source: Source, best: Path) -> str:
-    """The command that fits with the settings found, on the same splits."""
+def fit_command(source: Source, best: Path | None) -> str:
+    """The command that fits with the best settings, or with the defaults, on the same splits."""
     words = ["piefs", "fit", source.data]
     for option, value in source.given.items():
         for one in value if isinstance(value, tuple) else (value,):
             words += [f"--{option}", str(one)]
     words += ["--split-seed", str(source.split_seed)] if source.split_seed else []
-    return shlex.join([*words, "--config", str(best)])
+    words += [] if best is None else ["--config", str(best)]
+    return shlex.join(words)
 
 
 def _table(tuned: Tuned) -> Table:

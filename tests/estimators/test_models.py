@@ -13,8 +13,9 @@ import safetensors.numpy
 import piefs
 from piefs.core.metric import Off
 from piefs.core.trees import named_arrays
-from piefs.data.models import FORMAT_VERSION, read_model
+from piefs.data.folders import read_folder
 from piefs.errors import InputError, ModelFileError
+from piefs.estimators.files import FORMAT
 
 SMALL = {
     "n_components": 3,
@@ -132,8 +133,8 @@ def test_a_broken_document_is_a_typed_error(copied, text):
 
 
 def test_another_format_version_names_both(copied):
-    edit(copied, format_version=FORMAT_VERSION + 1)
-    with pytest.raises(ModelFileError, match=rf"{FORMAT_VERSION + 1}.*reads {FORMAT_VERSION}"):
+    edit(copied, format_version=FORMAT + 1)
+    with pytest.raises(ModelFileError, match=rf"{FORMAT + 1}.*reads {FORMAT}"):
         piefs.load(copied)
 
 
@@ -209,7 +210,7 @@ def test_a_metric_without_a_name_cannot_be_saved(rows, tmp_path):
 
 
 def test_document_says_what_wrote_it(saved):
-    arrays, document = read_model(saved[1])
+    arrays, document = read_folder(saved[1], (FORMAT,))
     assert document["versions"]["jax"] == jax.__version__
     assert document["settings"]["metric"]["name"] == "trotter"
     assert (

@@ -1,4 +1,4 @@
-"""What the cells of a table mean: numbers, yes or no, dates, or text; and which hold nothing."""
+"""What the cells of a table mean: numbers, booleans, dates or text; and which are missing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PARSERS: dict[str, Callable[[str], float]] = {
 
 
 def is_missing(cells: np.ndarray) -> np.ndarray:
-    """Which cells hold nothing, a word for nothing, or no finite number."""
+    """Which cells are empty, a word for missing, or no finite number."""
     if cells.dtype != object:
         return ~np.isfinite(cells)
     return np.fromiter((cell.lower() in MISSING for cell in cells), bool, len(cells))

@@ -33,10 +33,10 @@ _NOUNS = {"number": "numbers", "boolean": "yes or no", "date": "dates"}
 
 @dataclass(frozen=True)
 class ColumnEncoding:
-    """What becomes of one column.
+    """How one column is encoded.
 
-    `kind` is number, boolean, date, category or dropped; `fill` stands in for missing values, of
-    which training met `n_missing`; `n_categories` counts also those too rare for a column.
+    `kind` is number, boolean, date, category or dropped; `fill` replaces missing values, of which
+    training had `n_missing`; `n_categories` counts also those too rare for a column of their own.
     """
 
     name: str
@@ -54,7 +54,7 @@ class ColumnEncoding:
         return () if self.kind == "dropped" else (self.name,)
 
     def encode(self, table: Table) -> tuple[np.ndarray, np.ndarray]:
-        """The column's features, gaps filled, and where the gaps were."""
+        """The column's features with gaps filled, and a mask of the gaps."""
         cells = table.column(self.name)
         if self.kind == "category":
             known = texts(cells)[:, None] == np.array(self.categories, dtype=object)
@@ -66,7 +66,7 @@ class ColumnEncoding:
         return np.where(gaps, self.fill, values)[:, None], gaps
 
     def describe(self) -> str:
-        """What becomes of the column, in words."""
+        """How the column is encoded, in words."""
         if self.kind == "dropped":
             return f"{self.name}: dropped, {_REASONS[self.reason].format(name=self.name)}"
         return f"{self.name}: {self._description()}{self._imputation()}"
@@ -115,7 +115,7 @@ def _unreadable(table: Table, name: str, kind: str, row: int) -> InputError:
 
 
 def _fit_column(table: Table, name: str, rows: np.ndarray) -> ColumnEncoding:
-    """What to do with a column, judged by its training rows."""
+    """The encoding of a column, judged by its training rows."""
     cells = table.columns[name]
     kind = kind_of(cells[rows])
     if kind == "category":
@@ -135,7 +135,7 @@ def _fit_column(table: Table, name: str, rows: np.ndarray) -> ColumnEncoding:
 
 
 def _is_identifier(name: str, values: np.ndarray) -> bool:
-    """Whether integers count the rows of the whole file, or are distinct and called so."""
+    """Whether integers count the rows of the file, or are distinct in a column named like an id."""
     if values.size < 3 or not np.all(np.abs(values) < 2**53) or np.any(values != np.trunc(values)):
         return False
     is_distinct = len(np.unique(values)) == values.size
@@ -163,7 +163,7 @@ def _fit_category(table: Table, name: str, rows: np.ndarray) -> ColumnEncoding:
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """The encodings of all columns, and whether gaps are an error or are filled (`impute`)."""
+    """The encodings of all columns; gaps are an `error`, or filled (`impute`)."""
 
     columns: tuple[ColumnEncoding, ...]
     missing: str = "error"
@@ -174,8 +174,8 @@ class TableEncoder:
     ) -> TableEncoder:
         """Learn from the training `rows`, by default all; no other row changes any feature.
 
-        Cells that cannot be used are an error wherever in the table they are, and a column is a
-        running number if it counts all rows.
+        Unreadable cells are an error in any row, and a column is a running number if it counts all
+        rows of the table.
         """
         if missing not in POLICIES:
             raise InputError(f"missing={missing!r} is unknown; choose one of {listing(POLICIES)}")
@@ -243,7 +243,7 @@ class TableEncoder:
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> TableEncoder:
-        """The encoder of a model file, which may come from anyone: all of it is checked."""
+        """The encoder of a model file, every entry of it checked."""
         try:
             _require(
                 isinstance(document, dict) and document.keys() == {"missing", "columns"}, "entries"

@@ -1,8 +1,8 @@
-"""Rows that are read when they are needed: what to train on when a table does not fit into memory.
+"""Rows that are read when they are needed, for tables that do not fit into memory.
 
-Everything that reads rows takes slices and arrays of row numbers, `rows[10:20]` and
-`rows[[3, 1, 4]]`, of something with a `shape` and a `dtype`: a numpy array, one mapped from a file,
-or one of the classes here. Memory is bounded by what is asked for, and by a cache of groups.
+All code that reads rows takes `rows[10:20]` or `rows[[3, 1, 4]]` of something with a `shape` and a
+`dtype`: a numpy array, one mapped from a file, or one of the classes here. Memory is bounded by the
+rows asked for and by a cache of groups.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ BLOCK_BYTES = 16 * 2**20  # that are copied at a time
 
 
 class LazyRows:
-    """What the classes here share; a numpy array of it is refused, since it might not fit."""
+    """The base of the classes here; it refuses to become a numpy array, which might not fit."""
 
     shape: tuple[int, int]
     dtype: np.dtype
     ndim = 2
     is_quick = False
-    """Whether rows in any order are read about as quickly as neighbours."""
+    """Whether rows in any order are read about as quickly as consecutive ones."""
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -59,11 +59,11 @@ class ScaledRows(LazyRows):
 
     @property
     def is_quick(self) -> bool:
-        """As the rows that are scaled."""
+        """As quick as the rows that are scaled."""
         return is_quick(self.rows)
 
     def __getitem__(self, index: Any) -> np.ndarray:
-        with np.errstate(over="ignore", invalid="ignore"):  # told in words instead
+        with np.errstate(over="ignore", invalid="ignore"):  # an error says it instead
             block = self._scaled(index)
             is_finite = np.isfinite(block.sum())
         if not is_finite:
@@ -71,7 +71,7 @@ class ScaledRows(LazyRows):
         return block
 
     def _scaled(self, index: Any) -> np.ndarray:
-        """In pieces that stay in a core's cache, from the gather to the rounding."""
+        """Scale in pieces that stay in a core's cache, from the gather to the rounding."""
         gathers = isinstance(self.rows, np.ndarray) and not isinstance(index, slice)
         numbers = row_numbers(index, len(self)) if gathers else None
         read = self.rows if gathers else self.rows[index]
@@ -92,7 +92,7 @@ class ScaledRows(LazyRows):
     def _refuse_gaps(self, block: np.ndarray, index: Any) -> None:
         bad = np.argwhere(~np.isfinite(block))
         if not len(bad):
-            return  # it was their sum that overflowed
+            return  # only their sum overflowed
         row, column = row_numbers(index, len(self))[bad[0][0]], bad[0][1]
         if np.isfinite(self.rows[row : row + 1][0, column]):
             raise InputError(
@@ -101,7 +101,7 @@ class ScaledRows(LazyRows):
                 'dtype="float64"'
             )
         raise InputError(
-            f"row {row}, column {column} is no finite number; fill or leave out such rows first"
+            f"row {row}, column {column} is not a finite number; fill or leave out such rows first"
         )
 
 
@@ -114,7 +114,7 @@ class SelectedRows(LazyRows):
 
     @property
     def is_quick(self) -> bool:
-        """As the rows that are selected from."""
+        """As quick as the rows it selects from."""
         return is_quick(self.rows)
 
     def __getitem__(self, index: Any) -> np.ndarray:
@@ -122,7 +122,7 @@ class SelectedRows(LazyRows):
 
 
 class PickedColumns(LazyRows):
-    """Some columns, as float64, of rows that are read when needed; gaps are filled if so asked."""
+    """Some columns, as float64, of rows that are read when needed; `fill` replaces gaps."""
 
     def __init__(self, rows: Rows, columns: Sequence[int], fill: np.ndarray | None = None) -> None:
         self.rows, self.columns, self.fill = rows, np.asarray(columns, np.intp), fill
@@ -130,7 +130,7 @@ class PickedColumns(LazyRows):
 
     @property
     def is_quick(self) -> bool:
-        """As the rows that the columns are of."""
+        """As quick as the rows it takes columns of."""
         return is_quick(self.rows)
 
     def __getitem__(self, index: Any) -> np.ndarray:
@@ -139,11 +139,11 @@ class PickedColumns(LazyRows):
 
 
 class GroupedRows(LazyRows):
-    """Rows in groups that are read and decoded as a whole, such as those of a Parquet file.
+    """Rows in groups that are decoded as a whole, such as those of a Parquet file.
 
     `starts` are the first rows of the groups and, last, the number of rows; `read(i)` gives group
-    i. The groups read last are kept, up to `cache_bytes`, so rows had better be asked for in
-    an order that stays within few groups for a while (`shuffle_window`).
+    i. The most recent groups are kept, up to `cache_bytes`, so an order that stays within few
+    groups for a while (`shuffle_window`) is fast.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class GroupedRows(LazyRows):
 
     @property
     def is_quick(self) -> bool:
-        """Where all groups can be kept."""
+        """Whether all groups fit into the cache."""
         return len(self) * self.shape[1] * self.dtype.itemsize <= self.cache_bytes
 
     def __getitem__(self, index: Any) -> np.ndarray:
@@ -186,7 +186,7 @@ class GroupedRows(LazyRows):
 
 
 def row_numbers(index: Any, n: int) -> np.ndarray:
-    """The numbers of the rows that a slice, a mask or an array of numbers asks for, among n."""
+    """The row numbers, among n, of a slice, a mask or an array of numbers."""
     if isinstance(index, slice):
         return np.arange(*index.indices(n))
     rows = np.asarray(index)
@@ -205,7 +205,7 @@ def is_lazy(rows: Any) -> bool:
 
 
 def is_quick(rows: Any) -> bool:
-    """Whether rows in any order are read about as quickly as neighbours."""
+    """Whether rows in any order are read about as quickly as consecutive ones."""
     return rows.is_quick if isinstance(rows, LazyRows) else True
 
 
@@ -218,22 +218,22 @@ def taken(rows: Rows, numbers: np.ndarray) -> Rows:
 
 
 def blocks_of(rows: Rows) -> Iterator[np.ndarray]:
-    """All rows, in blocks of a size that memory does not feel."""
+    """All rows, in small blocks."""
     step = max(1, BLOCK_BYTES // (rows.shape[1] * np.dtype(rows.dtype).itemsize))
     for start in range(0, len(rows), step):
         yield rows[start : start + step]
 
 
 def quick(rows: Rows) -> Rows:
-    """The rows, in a scratch file of numbers where reading them in any order would take long.
+    """The rows, copied to a scratch file if reading them in any order would take long.
 
-    A group of rows would be decoded anew for every few of them; so each is decoded once.
+    Each group is then decoded once, not again for every few of its rows.
     """
     return rows if is_quick(rows) else spooled(blocks_of(rows), rows.dtype)
 
 
 def scratch(shape: tuple[int, ...], dtype: Any, most_bytes: int = IN_MEMORY_BYTES) -> np.ndarray:
-    """Zeros in memory, or in a file without a name where they are many; it goes with the array."""
+    """Zeros in memory, or if they are many in a nameless file that vanishes with the array."""
     if int(np.prod(shape)) * np.dtype(dtype).itemsize <= most_bytes:
         return np.zeros(shape, dtype)
     with tempfile.TemporaryFile() as file:
@@ -241,7 +241,7 @@ def scratch(shape: tuple[int, ...], dtype: Any, most_bytes: int = IN_MEMORY_BYTE
 
 
 def spooled(chunks: Iterable[Any], dtype: Any = np.float32) -> np.ndarray:
-    """Chunks of rows, written one after the other to a file without a name, and mapped from it."""
+    """Chunks of rows, written one after the other to a nameless file and mapped from it."""
     with tempfile.TemporaryFile() as file:
         n, width = 0, -1
         for chunk in chunks:

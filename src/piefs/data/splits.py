@@ -136,7 +136,7 @@ def split_random(rows: np.ndarray, seed: int) -> SplitRows:
 
 
 def split_by_group(table: Table, group: str, rows: np.ndarray, seed: int) -> SplitRows:
-    """Rows with the same value in a column stay together; the shares are those of groups."""
+    """Rows with the same value in a column stay together; the shares count groups."""
     cells = texts(table.column(group))
     _require_values(table, group, "--group", rows[is_missing(cells[rows])])
     groups = cells[rows].astype(str)

@@ -1,4 +1,4 @@
-"""Tables in memory: named columns, and where their rows come from."""
+"""Tables in memory: named columns that know the place of each row in its file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MOST_NAMES = 1_000  # among which a misspelling is looked for
 class Table:
     """Named columns of equal length: float64, int64 or bool numbers, or text (dtype object).
 
-    `source` and `lines` say where the rows come from, so that a message can point at them.
+    Messages point at a row by `source`, `unit` and `lines`: "churn.csv … line 7".
     """
 
     columns: dict[str, np.ndarray]
@@ -64,24 +64,24 @@ class Table:
         return Table(kept, self.source, self.lines, self.unit)
 
     def take(self, rows: np.ndarray) -> Table:
-        """The given rows, in the given order; they remember where they come from."""
+        """The given rows, in the given order, with their places."""
         columns = {name: cells[rows] for name, cells in self.columns.items()}
         return Table(columns, self.source, np.asarray(self.lines)[rows], self.unit)
 
     def place(self, row: int) -> str:
-        """Where the user finds a row: `line 7`."""
+        """The place of a row in its file: `line 7`."""
         return f"{self.unit} {np.asarray(self.lines)[row]}"
 
 
 def listing(items: Iterable[str], most: int = 20) -> str:
-    """Items in a row, the last of very many left out."""
+    """Items separated by commas, at most so many of them."""
     items = list(items)
     more = f" and {len(items) - most} more" if len(items) > most else ""
     return ", ".join(items[:most]) + more
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """A question after the likeliest misspelling, or nothing."""
+    """A did-you-mean with the closest names, or nothing."""
     lowered = {other.lower(): other for other in islice(names, MOST_NAMES)}
     close = [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered)]
     return f" (did you mean {' or '.join(map(repr, close))}?)" if close else ""

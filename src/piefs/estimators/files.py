@@ -14,8 +14,8 @@ import numpy as np
 
 from piefs.core.trees import filled, named_arrays
 from piefs.core.weighting import DAMPENINGS
-from piefs.data.documents import DAMAGE, described
-from piefs.data.models import read_model, write_model
+from piefs.data.files import DAMAGE, described
+from piefs.data.folders import read_folder, write_folder
 from piefs.errors import InputError, ModelFileError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
@@ -32,6 +32,7 @@ ESTIMATORS: dict[str, type[BasePIEFS]] = {
     "PIEFSRegressor": PIEFSRegressor,
     "PIEFSTransformer": PIEFSTransformer,
 }
+FORMAT = 2
 MOST_LAYERS = 100
 LABEL_TYPES = {"b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str, "O": object}
 
@@ -46,7 +47,7 @@ def save(estimator: BasePIEFS, folder: Path, extra: dict[str, Any] | None = None
     for name in ("center", "scale"):
         arrays[f"{name}64"] = arrays.pop(f"scaling.{name}")
         arrays[name] = arrays[f"{name}64"].astype(estimator._dtype)
-    write_model(folder, arrays, _document(estimator) | (extra or {}))
+    write_folder(folder, arrays, _document(estimator) | (extra or {}), FORMAT)
 
 
 def _document(estimator: BasePIEFS) -> dict[str, Any]:
@@ -97,7 +98,7 @@ def load(folder: str | Path) -> PIEFSClassifier | PIEFSRegressor | PIEFSTransfor
 
 def load_with_document(folder: Path) -> tuple[Any, dict[str, Any]]:
     """The fitted estimator and the whole document of a model folder."""
-    arrays, document = read_model(folder)
+    arrays, document = read_folder(folder, (FORMAT,))
     try:
         return _rebuild(arrays, document), document
     except InputError as error:

@@ -2,13 +2,12 @@
 
 import re
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from piefs.estimators import base
 from piefs.estimators.decisions import Facts
-from piefs.training import pretrain
+from piefs.training import graph
 from piefs.training.config import Settings
 
 ROOT = Path(__file__).parent.parent
@@ -35,7 +34,7 @@ def train_briefly(monkeypatch: Any, n_steps: int = 30) -> None:
     Nor are trials made of how many steps to take, or of how much decay, unless they are asked for,
     and maps are distilled in a few steps, too.
     """
-    decide, distil = base.decided, pretrain.graph_laplacian_maps
+    decide = base.decided
 
     def few_steps(asked: Settings, facts: Facts) -> Settings:
         if asked.early_stopping == "auto" and asked.solver != "sequential":
@@ -44,7 +43,7 @@ def train_briefly(monkeypatch: Any, n_steps: int = 30) -> None:
         return replace(settings, steps_per_component=min(settings.steps_per_component, n_steps))
 
     monkeypatch.setattr(base, "decided", few_steps)
-    monkeypatch.setattr(pretrain, "graph_laplacian_maps", partial(distil, n_steps=n_steps))
+    monkeypatch.setattr(graph, "N_STEPS", n_steps)
 
 
 def commands(page: Path) -> list[str]:

@@ -4,7 +4,6 @@ import csv
 import io
 import subprocess
 import sys
-from functools import partial
 
 import numpy as np
 import pytest
@@ -23,7 +22,7 @@ from piefs.callbacks import (
 )
 from piefs.errors import InputError
 from piefs.estimators.budget import lowest_mean
-from piefs.training import pretrain
+from piefs.training import graph
 from piefs.training.callbacks import write_history
 from piefs.training.config import PAPER
 from piefs.training.progress import Pace, in_words
@@ -189,9 +188,7 @@ def test_the_bar_shows_stage_maps_score_and_time_and_goes_away(moons):
 @pytest.fixture
 def short_distillation(monkeypatch):
     """A warm start in 250 steps, looked at after 0, 100 and 200 of them."""
-    monkeypatch.setattr(
-        pretrain, "graph_laplacian_maps", partial(pretrain.graph_laplacian_maps, n_steps=250)
-    )
+    monkeypatch.setattr(graph, "N_STEPS", 250)
 
 
 def test_a_warm_start_tells_how_far_it_is(moons, short_distillation, capsys):

@@ -226,15 +226,21 @@ class SpectralObjective(Objective):
 
     Without labels, in many dimensions, the energy at the sample points alone is minimised by
     functions that are flat around each point and arbitrary between them. Eigenmaps of a graph are
-    smooth from neighbour to neighbour; the maps learn to continue them.
+    smooth from neighbour to neighbour; the maps learn to continue them. Without `has_energy` the
+    distance alone counts, and nothing else is computed.
     """
 
     smoothness: float
     anisotropy: float = eqx.field(static=True, default=0.0)
+    has_energy: bool = eqx.field(static=True, default=True)
 
     def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
         """Those of a stack of maps; the distance to the targets stands in the readout's place."""
-        phi, energy = _values_and_energy(params, batch)
+        if self.has_energy:
+            phi, energy = _values_and_energy(params, batch)
+        else:
+            phi = params.phi.coordinates(batch.x)
+            energy = WeightedSum(jnp.zeros((), phi.dtype), jnp.sum(batch.weight))
         return Sums(
             half_sums(phi, batch.weight),
             energy,

@@ -14,7 +14,7 @@ from piefs.core.losses import ReadoutLoss
 from piefs.core.model import Model
 from piefs.data.rows import Rows, is_lazy, quick, taken
 from piefs.errors import TrainingWarning
-from piefs.estimators.beginnings import as_trained, distilled_maps, graph_samples
+from piefs.estimators.beginnings import as_trained, distilled_maps
 from piefs.estimators.budget import choose_budget
 from piefs.estimators.choosing import choose_n_components
 from piefs.estimators.configurable import Configurable
@@ -38,6 +38,7 @@ from piefs.training.checkpoint import Checkpoint
 from piefs.training.columns import coordinates_of, dirichlet_matrix, evaluate, weighted_gram
 from piefs.training.config import Settings
 from piefs.training.diagnosis import Evidence, findings
+from piefs.training.graph import graph_samples
 from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
 from piefs.training.progress import ProgressPrinter
@@ -173,7 +174,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         if settings.solver == "spectral":
             to_train = to_train | {"validation": None}  # the readout comes after training
             tell = preparation(to_train["callbacks"])
-            samples = graph_samples(samples, settings, tell)
+            samples, _ = graph_samples(samples, settings, tell)
         begin_stage(to_train["callbacks"], Stage("training", settings))
         state = initial_state(samples, settings, to_train["n_outputs"], to_train["warm_start"])
         for callback in to_train["callbacks"]:

@@ -127,7 +127,8 @@ def _objective(settings: Settings, readout_loss: ReadoutLoss | None, samples: Sa
     if settings.solver == "sequential":
         return SequentialObjective(settings.weighting, **shared)
     if settings.solver == "spectral":
-        return SpectralObjective(settings.energy_weight, settings.metric.anisotropy)
+        has_energy = settings.energy_weight > 0
+        return SpectralObjective(settings.energy_weight, settings.metric.anisotropy, has_energy)
     prefix_weight = (settings.weighting.prefix or 0.0) if settings.solver == "nested" else 0.0
     return JointObjective(settings.weighting.orth, settings.energy_weight, prefix_weight, **shared)
 

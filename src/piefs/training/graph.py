@@ -1,31 +1,42 @@
-"""Neighbourhood graphs of points, and the eigenmaps of their Laplacian."""
+"""Neighbourhood graphs, the eigenmaps of their Laplacian, and maps that follow them.
 
+The paper's optional warm start (Sec. 2.5 and App. B) distils each φ_k from an eigenmap of a graph
+on some of the rows; `solver="spectral"` trains on such a graph alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sparse
 from scipy.sparse.linalg import LinearOperator, eigsh
+from sklearn.neighbors import NearestNeighbors
+
+from piefs.core.maps import ScalarMap
+from piefs.training.batches import Samples, some_rows
+from piefs.training.config import Optimizer, Settings
+from piefs.training.loop import train
+from piefs.training.state import TrainState
 
 N_NEIGHBORS = 10
 DENSE_POINTS = 2000  # up to here a dense eigenproblem is quicker, and has no iteration to fail
-BLOCK_ROWS = 2000
+N_POINTS = 1000
+"""Rows that a step of the distillation sees."""
+N_STEPS = 2000
+GRAPH = "neighbourhood graph"
+Tell = Callable[[str, int, int], None]
+"""Hears what is being prepared, how much of it is done, and of how much."""
 
 
 def nearest_neighbors(x: np.ndarray, n_neighbors: int) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of and distances to the nearest other points, each (n, n_neighbors), unsorted."""
-    squares = np.einsum("nd,nd->n", x, x)
-    indices, distances = [], []
-    for start in range(0, len(x), BLOCK_ROWS):
-        block = x[start : start + BLOCK_ROWS]
-        squared = squares[start : start + len(block), None] + squares - 2 * block @ x.T
-        squared[np.arange(len(block)), start + np.arange(len(block))] = np.inf
-        nearest = np.argpartition(squared, n_neighbors - 1, axis=1)[:, :n_neighbors]
-        indices.append(nearest)
-        # Of points that nearly coincide the expanded square is all rounding: take differences.
-        differences = x[nearest] - block[:, None, :]
-        distances.append(np.sqrt(np.einsum("nkd,nkd->nk", differences, differences)))
-    return np.concatenate(indices), np.concatenate(distances)
+    """Indices of and distances to the nearest other points, each (n, n_neighbors)."""
+    indices = NearestNeighbors(n_neighbors=n_neighbors).fit(x).kneighbors(return_distance=False)
+    # Distances by differences: the expanded square of points that nearly coincide is rounding.
+    return indices, np.stack([np.linalg.norm(x[i] - x, axis=1) for i in indices.T], axis=1)
 
 
 def neighbourhood_weights(x: np.ndarray, n_neighbors: int = N_NEIGHBORS) -> sparse.csr_array:
@@ -78,3 +89,42 @@ def _leading_vectors(
     start = np.random.default_rng(0).standard_normal(n)
     values, vectors = eigsh(operator, k=n_components, which="LA", v0=start)
     return vectors[:, np.argsort(values)]
+
+
+def graph_samples(samples: Samples, settings: Settings, tell: Tell) -> tuple[Samples, np.ndarray]:
+    """The rows that the graph is built on, their eigenmaps for targets, and their numbers."""
+    rows = some_rows([settings.seed, len(samples)], len(samples), settings.graph_rows)
+    tell(GRAPH, 0, 1)
+    x = samples.x[rows]
+    targets = eigenmaps(x, settings.n_components).astype(x.dtype)
+    tell(GRAPH, 1, 1)
+    return Samples(x, targets, samples.weights[rows]), rows
+
+
+def distilled(
+    graph: Samples, settings: Settings, tell: Tell = lambda *told: None
+) -> tuple[ScalarMap, ...]:
+    """A map for each eigenmap: Adam on E|Φ − ψ|² from a random start, in batches of 1,000 rows."""
+    told = partial(tell, "maps that follow the graph")
+    plain = Settings(
+        solver="spectral",
+        n_components=settings.n_components,
+        steps_per_component=N_STEPS,
+        batch_size=N_POINTS,
+        learning_rate=1e-3,
+        weight_decay=0.0,
+        hidden=settings.hidden,
+        activation=settings.activation,
+        smoothness=0.0,
+        optimizer=Optimizer("adam", 0.0, 5, 100, "auto", str(graph.x.dtype)),
+        early_stopping=False,
+        seed=settings.seed,
+    )
+
+    def watch(state: TrainState) -> None:
+        if not state.is_between_turns:
+            told(state.step, N_STEPS)
+
+    told(0, N_STEPS)
+    rows = Samples(graph.x, graph.target)
+    return train(rows, plain, readout_loss=None, callbacks=[watch]).frozen

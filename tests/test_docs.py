@@ -72,6 +72,9 @@ def test_python_of_a_page_runs(page, here):
 def test_commands_of_a_page_run(page, here):
     for command in commands(page):
         program, *arguments = shlex.split(command)
+        if program == "python":  # a program of the repository's
+            subprocess.run([sys.executable, *arguments], cwd=ROOT, check=True, capture_output=True)
+            continue
         if program != "piefs":
             assert program in ("make", "pip")
             continue

@@ -128,7 +128,7 @@ def test_every_public_name_is_documented(site):
     }
     inner = {
         "FactoredField",
-        "Metric",
+        "MetricField",
         "Model",
         "coordinates_and_gradients",
     }

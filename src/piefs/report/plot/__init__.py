@@ -4,6 +4,11 @@
 classes are shown literally: a `$` in one opens no formula.
 """
 
+# ruff: noqa: E402
+from piefs.data.files import optional
+
+optional("matplotlib", "piefs.plot")
+
 from piefs.report.plot.coordinates import coordinate_scatter, energies, gram_matrix, score_by_maps
 from piefs.report.plot.inputs import (
     partial_dependence,

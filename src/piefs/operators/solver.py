@@ -154,26 +154,21 @@ class EigenSolver:
         return TRAINING[self.training](problem, maps, draw, budget, watch)
 
     def _fresh(self, problem: EigenProblem) -> ScalarMap:
+        """Fresh maps whose first layers are 1 to k^(1/d)/2 times as steep as usual.
+
+        k modes in d dimensions oscillate about k^(1/d) times along each axis.
+        """
         n_inputs = problem.inputs(jnp.asarray(problem.domain.sobol(0)(1).x)).shape[1]
+        shape = n_inputs, self.hidden, self.activation
+        streams = (generator(self.random_state, k) for k in range(self._n_maps))
+        maps = stack([init_map(random, *shape) for random in streams])
         steepest = max(1.0, 0.5 * self.n_eigenpairs ** (1 / problem.dimension))
         gains = np.geomspace(1, steepest, self._n_maps)
-        return stack(
-            [
-                self._map(generator(self.random_state, k), gain, n_inputs)
-                for k, gain in enumerate(gains)
-            ]
-        )
-
-    def _map(self, random: np.random.Generator, gain: float, n_inputs: int) -> ScalarMap:
-        """A fresh map whose first layer is `gain` times as steep as usual.
-
-        k modes in d dimensions swing about k^(1/d) times along each: gains range up to half that.
-        """
-        phi = init_map(random, n_inputs, self.hidden, self.activation)
+        (weights, *_), (biases, *_) = maps.net.weights, maps.net.biases
         return eqx.tree_at(
-            lambda phi: (phi.net.weights[0], phi.net.biases[0]),
-            phi,
-            (gain * phi.net.weights[0], gain * phi.net.biases[0]),
+            lambda maps: (maps.net.weights[0], maps.net.biases[0]),
+            maps,
+            (gains[:, None, None] * weights, gains[:, None] * biases),
         )
 
     def _stream(self, problem: EigenProblem, seed: int) -> Callable[[int], Points]:
@@ -183,9 +178,9 @@ class EigenSolver:
     # --- the Ritz step -------------------------------------------------------------------------
 
     def _finished(self, problem: EigenProblem, maps: ScalarMap, notify: Callback) -> dict[str, Any]:
-        rule = None
-        if self.points in ("auto", "quadrature"):
-            rule = problem.domain.quadrature(self.n_points)
+        kind = "sobol" if self.points == "auto" else self.points
+        is_sampled = self.points in ("sobol", "random")
+        rule = None if is_sampled else problem.domain.quadrature(self.n_points)
         sets = self._sets(problem, rule, n_units(maps))
         parts = []
         for done, points in enumerate(sets):
@@ -212,12 +207,8 @@ class EigenSolver:
             "error_bars": error_bars,
             "residuals": residual,
             "gram": gram,
-            "points": "quadrature" if is_rule else ("sample" if rule else self._kind),
+            "points": "quadrature" if is_rule else ("sample" if rule else kind),
         }
-
-    @property
-    def _kind(self) -> str:
-        return "random" if self.points == "random" else "sobol"
 
     def _sets(self, problem: EigenProblem, rule: Points | None, size: int) -> list[Points]:
         """One rule, or a cloud's rows in parts, or independent sets of random points."""

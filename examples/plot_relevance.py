@@ -13,7 +13,7 @@ the rest.
 import numpy as np
 from matplotlib import pyplot as plt
 
-from piefs import PIEFSClassifier, plot
+from piefs import PIEFSClassifier, Static, plot
 from piefs.report.relevance import column_relevance, gradient_outer_product, inverse_metric
 
 rng = np.random.default_rng(0)
@@ -25,7 +25,7 @@ train, test = slice(0, 300), slice(300, None)
 settings = {
     "n_components": 4,
     "hidden": (64, 64),
-    "orthogonality": 1.0,
+    "weighting": Static(orth=1.0),
     "smoothness": 0.3,
     "steps_per_component": 1000,
     "early_stopping": False,

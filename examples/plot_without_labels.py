@@ -39,7 +39,7 @@ settings = {"n_components": 4, "steps_per_component": 600, "random_state": 0}
 alone = PIEFSClassifier(**settings).fit(X[few], y[few])
 warm = PIEFSClassifier(pretraining="graph-laplacian", **settings)
 warm.fit(X[few], y[few], X_unlabeled=X[rest])
-by_graph = PIEFSClassifier(schedule="spectral", **settings)
+by_graph = PIEFSClassifier(solver="spectral", **settings)
 by_graph.fit(X[few], y[few], X_unlabeled=X[rest])
 
 axes = plot.panels(3, width=3.8, height=3.2)

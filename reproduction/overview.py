@@ -31,7 +31,7 @@ OPEN = (
 HEAD = ("component", "what it does", "here", "in the reported runs")
 
 COMPONENTS: tuple[tuple[str, str, str, str], ...] = (
-    ("maps in sequence", "one φ_k at a time, the earlier frozen", '`schedule="sequential"`', "yes"),
+    ("maps in sequence", "one φ_k at a time, the earlier frozen", '`solver="sequential"`', "yes"),
     (
         "Gram orthogonality",
         "pulls the batch's Gram matrix to the identity, so that maps say different things",

@@ -14,7 +14,7 @@ def learned(devices, n_steps):
     import numpy as np
 
     import toys
-    from piefs import PIEFSClassifier
+    from piefs import PIEFSClassifier, sharded
     from piefs.training.batches import Samples
     from piefs.training.loop import train
 
@@ -47,11 +47,11 @@ def learned(devices, n_steps):
         dtype="float64",
         early_stopping=False,
         random_state=0,
-        devices="all",
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # so short a training has its weaknesses
-        model.fit(x, y, sample_weight=weight)
+        with sharded("all"):
+            model.fit(x, y, sample_weight=weight)
     found |= {"center": model.center_, "scale": model.scale_}
     return found | {"estimator": model.coordinates_, "n_devices": jax.device_count()}
 

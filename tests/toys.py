@@ -5,7 +5,7 @@ from typing import Any
 
 from piefs.core.weighting import Dampened, Static
 from piefs.estimators.renamed import BECAME
-from piefs.training.config import PAPER, Settings
+from piefs.training.config import PAPER, PRESETS, Settings
 
 SMALL: dict[str, Any] = {
     "n_components": 3,
@@ -39,3 +39,10 @@ def changed(before: Settings, **flat: Any) -> Settings:
         elif value is not None or name != "patience":
             found = replace(found, **{keyword: replace(getattr(found, keyword), **{part: value})})
     return found
+
+
+def preset(**changes: Any) -> str:
+    """The name of a preset that is the default one but for these settings."""
+    name = f"default with {changes}"
+    PRESETS[name] = replace(PRESETS["default"], preset=name, **changes)
+    return name

@@ -24,7 +24,7 @@ def run() -> dict[str, Any]:
         "htru2": ("htru2", {}),
         "htru2, relu": ("htru2", {"activation": "relu"}),
         "htru2, gelu": ("htru2", {"activation": "gelu"}),
-        "htru2, double precision": ("htru2", {"dtype": "float64"}),
+        "htru2, double precision": ("htru2", {"optimizer": {"dtype": "float64"}}),
         "digits": ("digits", {}),
     }
     found = [_classifier(name, data, keywords) for name, (data, keywords) in cases.items()]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from sklearn import datasets as sk
 from sklearn.model_selection import train_test_split
 
 from piefs.data import load
+from piefs.training.config import PRESETS
 
 N_FRESH = 100_000
 FRESH_SEED = 2_000_003
@@ -150,3 +151,8 @@ OTHER_NUMBERS: dict[str, Callable[[int], Task]] = {
 }
 
 SETS = PAPER_SETS | OTHER_CLASSES | OTHER_NUMBERS
+
+
+for name, changes in {"default": {"whiten": False}, "paper": {"whiten": True}}.items():
+    other = f"{name}, {'' if changes['whiten'] else 'not '}whitened"
+    PRESETS[other] = replace(PRESETS[name], preset=other, **changes)

@@ -27,7 +27,7 @@ WAYS: dict[str, tuple[str, int | None]] = {
 RUNS: dict[str, dict[str, Any]] = {
     "single precision, 20 steps": {"steps_per_component": 20},
     "single precision, 500 steps": {"steps_per_component": 500},
-    "double precision, 500 steps": {"steps_per_component": 500, "dtype": "float64"},
+    "double precision, 500 steps": {"steps_per_component": 500, "optimizer": {"dtype": "float64"}},
 }
 
 
@@ -36,15 +36,15 @@ def learn(out: Path, devices: int | None) -> None:
     from sklearn.datasets import load_digits
     from sklearn.model_selection import train_test_split
 
-    from piefs import PIEFSClassifier
+    from piefs import PIEFSClassifier, sharded
 
     X, y = load_digits(return_X_y=True)
     X, new, y, _ = train_test_split(X, y, test_size=0.3, random_state=0, stratify=y)
     found = {}
     for name, keywords in RUNS.items():
-        model = PIEFSClassifier(
-            n_components=8, early_stopping=False, random_state=0, devices=devices, **keywords
-        ).fit(X, y)
+        model = PIEFSClassifier(n_components=8, early_stopping=False, random_state=0, **keywords)
+        with sharded(devices):
+            model.fit(X, y)
         found |= {f"{name}/phi": model.transform(new), f"{name}/said": model.predict(new)}
     np.savez(out, **found)
 

@@ -34,13 +34,14 @@ def ours(**keywords: Any) -> Method:
 
 def polished(task: Task, seed: int) -> Any:
     """The paper's preset, then all maps at once from where it ended."""
-    model = PIEFSClassifier(
-        preset="paper", warm_start=True, standardize=task.standardize, random_state=seed
-    ).fit(task.x, task.y)
+    model = PIEFSClassifier(preset="paper", standardize=task.standardize, random_state=seed).fit(
+        task.x, task.y
+    )
     settings = PIEFSClassifier().check_settings(len(task.x))
-    names = ("steps_per_component", "batch_size", "learning_rate", "weight_decay", "whiten")
+    names = ("steps_per_component", "batch_size", "learning_rate", "weight_decay")
     chosen = {name: getattr(settings, name) for name in names}
-    chosen |= {"schedule": settings.solver, "warmup": settings.optimizer.warmup}
+    chosen |= {"preset": "paper, whitened", "solver": settings.solver}
+    chosen |= {"optimizer": {"warmup": settings.optimizer.warmup}, "pretraining": model.model_}
     return model.set_params(**chosen).fit(task.x, task.y)
 
 
@@ -104,22 +105,22 @@ REGRESSORS: dict[str, Method] = {
 
 SCHEDULES: dict[str, Method] = {
     "paper": ours(preset="paper"),
-    "sequential": ours(schedule="sequential"),
-    "joint": ours(schedule="joint"),
+    "sequential": ours(solver="sequential"),
+    "joint": ours(solver="joint"),
     "nested": ours(),
     "paper, polished": polished,
 }
 
 ABLATIONS: dict[str, Method] = {
     "default": ours(),
-    "no prefix losses": ours(schedule="joint"),
+    "no prefix losses": ours(solver="joint"),
     "no smoothness": ours(smoothness=0.0),
     "ten times the smoothness": ours(smoothness=3e-3),
     "no weight decay": ours(weight_decay=0.0),
-    "no orthogonality": ours(orthogonality=0.0),
-    "no whitening": ours(whiten=False),
-    "no warm-up": ours(warmup=0.0),
-    "Gram error of the batch": ours(gram="batch"),
+    "no orthogonality": ours(weighting={"orth": 0.0}),
+    "no whitening": ours(preset="default, not whitened"),
+    "no warm-up": ours(optimizer={"warmup": 0.0}),
+    "Gram error of the batch": ours(weighting={"gram": "batch"}),
     "relu": ours(activation="relu"),
     "silu": ours(activation="silu"),
     "metric diag": ours(metric="diag"),

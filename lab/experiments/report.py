@@ -21,7 +21,7 @@ LEADING = ("1", "2", "4", "8", "16")
 
 INTRODUCTION = """# Past the paper
 
-What the preset `default` reaches: all K = 16 maps at once, in order (`schedule="nested"`),
+What the preset `default` reaches: all K = 16 maps at once, in order (`solver="nested"`),
 whitened. Settings were chosen on validation rows of MNIST, of the CIFAR-10 embedding and of HTRU2
 (LOG.md has the trials) and are the same in all sections but the last two, which state theirs. Each
 table is made from the records in `results/beyond/records/`, which hold seeds, splits, versions and
@@ -81,7 +81,7 @@ FEW_LABELS = """
 MNIST, so many labels a class, and 10,000 further images without; test accuracy in percent on all
 10,000 test images. The second and third row put the further images into orthogonality and
 smoothness, the third from a warm start by a graph; `piefs unsupervised, probed` is a logistic
-regression on coordinates by a graph of all rows, as `schedule="spectral"` has it. The last two are
+regression on coordinates by a graph of all rows, as `solver="spectral"` has it. The last two are
 scikit-learn's.
 
 """

@@ -29,7 +29,7 @@ from piefs.training.runtime import keep_compiled
 
 DATASETS = ("two-moons", "circles", "breast-cancer", "diabetes", "htru2", "digits")
 MOST_ROWS = 3000
-BASE: dict[str, Any] = {"n_components": 6, "random_state": 0, "log_every": 5}
+BASE: dict[str, Any] = {"n_components": 6, "random_state": 0, "optimizer": {"log_every": 5}}
 ALL_STEPS = {"early_stopping": False, "weight_decay": 0.3}
 
 HEALTHY: dict[str, dict[str, Any]] = {
@@ -46,7 +46,11 @@ SPOILED: dict[str, dict[str, Any]] = {
     "60 steps": {"steps_per_component": 60} | ALL_STEPS,
     "150 steps": {"steps_per_component": 150} | ALL_STEPS,
     "nothing keeps maps orthonormal": {
-        **{"steps_per_component": 300, "orthogonality": 0.0, "whiten": False},
+        **{
+            "steps_per_component": 300,
+            "weighting": {"orth": 0.0},
+            "preset": "default, not whitened",
+        },
         **{"smoothness": 1.0} | ALL_STEPS,
     },
     "smoothness outweighs all": {"steps_per_component": 300, "smoothness": 1e4} | ALL_STEPS,

@@ -31,9 +31,8 @@ from piefs.data.readers import read_table
 from piefs.data.rows import blocks_of
 from piefs.data.streamed import is_to_be_streamed, open_streamed
 from piefs.data.tabular import TableOptions, load_table
-from piefs.estimators.configurable import SHARED
 from piefs.estimators.decisions import Facts, decided
-from piefs.estimators.renamed import BECAME, from_flat
+from piefs.estimators.keywords import SHARED
 from piefs.report import page
 from piefs.training.checkpoint import arrays_digest
 from piefs.training.config import Settings
@@ -123,9 +122,9 @@ def _tuning(folder: Path) -> None:
 def _config(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         settings = read_config(path)
-        given = {name: value for name, value in settings.items() if name in (*BECAME, *SHARED)}
+        given = {name: value for name, value in settings.items() if name in SHARED}
         preset = settings.get("preset", "default")
-        decided(Settings.of(preset, **from_flat(given)), Facts(60))
+        decided(Settings.of(preset, **given), Facts(60))
 
 
 TARGETS: dict[str, Target] = {

@@ -18,24 +18,30 @@ if TYPE_CHECKING:
     from piefs.app.search import tune
     from piefs.core.metric import MetricField
     from piefs.core.rotations import Rotation
-    from piefs.core.weighting import LossWeights
+    from piefs.core.weighting import Dampened, LossWeights, Static
     from piefs.data.readers import open_rows
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.training.checkpoint import Checkpoint
+    from piefs.training.config import Metric, Optimizer
     from piefs.training.runtime import keep_compiled, keep_memory
+    from piefs.training.sharding import sharded
     from piefs.training.state import TrainState
 
 __all__ = [
     "Checkpoint",
+    "Dampened",
     "EigenProblem",
     "EigenSolver",
     "LossWeights",
+    "Metric",
     "MetricField",
+    "Optimizer",
     "PIEFSClassifier",
     "PIEFSRegressor",
     "PIEFSTransformer",
     "Rotation",
+    "Static",
     "TrainState",
     "callbacks",
     "data",
@@ -45,24 +51,30 @@ __all__ = [
     "open_rows",
     "operators",
     "plot",
+    "sharded",
     "tune",
 ]
 
 _HOMES = {
     "Checkpoint": "training.checkpoint",
+    "Dampened": "core.weighting",
     "EigenProblem": "operators",
     "EigenSolver": "operators",
     "LossWeights": "core.weighting",
+    "Metric": "training.config",
     "MetricField": "core.metric",
+    "Optimizer": "training.config",
     "PIEFSClassifier": "estimators",
     "PIEFSRegressor": "estimators",
     "PIEFSTransformer": "estimators",
     "Rotation": "core.rotations",
+    "Static": "core.weighting",
     "TrainState": "training.state",
     "keep_compiled": "training.runtime",
     "keep_memory": "training.runtime",
     "load": "estimators",
     "open_rows": "data.readers",
+    "sharded": "training.sharding",
     "tune": "app.search",
 }
 

@@ -77,7 +77,7 @@ def test_history_has_a_row_an_interval(moons_run):
 
 
 def test_a_run_map_after_map_tells_the_maps_apart_and_draws_their_weights(tmp_path):
-    metrics = run(load("two-moons"), tmp_path, schedule="sequential", **SMALL, report=False)
+    metrics = run(load("two-moons"), tmp_path, solver="sequential", **SMALL, report=False)
     assert metrics["steps"] + metrics["steps_saved"] == 180
     rows = list(csv.DictReader((tmp_path / "history.csv").read_text().splitlines()))
     assert [int(row["map"]) for row in rows] == [1] * 3 + [2] * 3 + [3] * 3

@@ -179,7 +179,7 @@ def test_warm_start_continues_from_the_fitted_maps(moons):
     keywords = SMALL | {"learning_rate": 1e-9}
     model = PIEFSClassifier(**SMALL).fit(X, y)
     before = model.transform(X)
-    model.set_params(warm_start=True, learning_rate=1e-9).fit(X, y)
+    model.set_params(pretraining=model.model_, learning_rate=1e-9).fit(X, y)
     np.testing.assert_allclose(model.transform(X), before, atol=1e-4)
     cold = PIEFSClassifier(**keywords).fit(X, y)
     assert np.abs(cold.transform(X) - before).max() > 0.1

@@ -92,9 +92,9 @@ def test_a_saved_regressor_predicts_the_same(rows, fitted, tmp_path):
 
 def test_a_second_fit_goes_on_from_the_first(rows):
     X, y = rows
-    model = PIEFSRegressor(warm_start=True, **SMALL).fit(X, y)
+    model = PIEFSRegressor(**SMALL).fit(X, y)
     before = model.predict(X)
-    model.set_params(learning_rate=1e-12, steps_per_component=1).fit(X, y)
+    model.set_params(pretraining=model.model_, learning_rate=1e-12, steps_per_component=1).fit(X, y)
     np.testing.assert_allclose(model.predict(X), before, atol=0.1)
 
 

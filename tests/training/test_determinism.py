@@ -16,7 +16,10 @@ LEARN = """
 import sys
 import numpy as np
 from test_determinism import fitted, rows
-np.save(sys.argv[1], fitted(devices=int(sys.argv[2]) or None).transform(rows()[0]))
+from piefs import sharded
+with sharded(int(sys.argv[2]) or None):
+    model = fitted()
+np.save(sys.argv[1], model.transform(rows()[0]))
 """
 TOLERANCE = 1e-3
 """On coordinates of variance one, after sixty steps in single precision (docs/trust.md)."""

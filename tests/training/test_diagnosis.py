@@ -137,7 +137,9 @@ def warned(model, *data, **keywords):
 
 
 def test_maps_that_nothing_keeps_orthonormal_are_said(moons):
-    model = PIEFSClassifier(**SMALL | {"orthogonality": 0.0, "whiten": False, "smoothness": 1.0})
+    model = PIEFSClassifier(
+        **SMALL | {"orthogonality": 0.0, "smoothness": 1.0, "preset": toys.preset(whiten=False)}
+    )
     assert "gram-error" in warned(model, *moons)
 
 
@@ -162,15 +164,16 @@ def test_dead_units_are_said(moons):
     buried = tuple(bias - 1e3 for bias in maps.net.biases[:-1])
     dead = replace(maps, net=replace(maps.net, biases=(*buried, maps.net.biases[-1])))
     model.model_ = replace(model.model_, maps=dead)
-    assert "dead-maps" in warned(model.set_params(warm_start=True), X, y)
+    assert "dead-maps" in warned(model.set_params(pretraining=model.model_), X, y)
 
 
 def test_a_metric_without_bounds_is_said(moons, tmp_path):
     keywords = SMALL | {"metric": "diag", "steps_per_component": 5, "learning_rate": 1e-6}
-    model = PIEFSClassifier(**keywords, warm_start=True).fit(*moons)
+    model = PIEFSClassifier(**keywords).fit(*moons)
     net = model.model_.metric.scale_net
     run_away = replace(net, biases=(*net.biases[:-1], np.array([0.0, 30.0], np.float32)))
     model.model_ = replace(model.model_, metric=replace(model.model_.metric, scale_net=run_away))
+    model.set_params(pretraining=model.model_)
     assert warned(model, *moons) == ["metric"]
     model.save(tmp_path / "model")
     assert load(tmp_path / "model").warnings_ == model.warnings_

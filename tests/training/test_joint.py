@@ -31,6 +31,7 @@ from piefs.core.objectives import (
     init_prefix_readouts,
     loss_on,
 )
+from piefs.core.weighting import Dampened, Static
 from piefs.errors import InputError
 from piefs.estimators.budget import lowest_mean
 from piefs.estimators.decisions import WEIGHT_DECAYS, Facts, decided
@@ -231,7 +232,7 @@ def test_a_joint_run_can_polish_maps_that_were_trained_in_turn(rings):
 
 
 def test_unknown_schedules_are_refused(rings):
-    with pytest.raises(ValueError, match="schedule"):
+    with pytest.raises(ValueError, match="solver"):
         train(rings, toys.changed(CONFIG, schedule="random"), n_outputs=2)
 
 
@@ -247,7 +248,7 @@ def table():
 
 def test_whitened_coordinates_are_orthonormal_and_predictions_stay(table):
     X, y = table
-    plain = PIEFSClassifier(whiten=False, **SMALL).fit(X, y)
+    plain = PIEFSClassifier(preset=toys.preset(whiten=False), **SMALL).fit(X, y)
     white = PIEFSClassifier(**SMALL).fit(X, y)
     phi = white.transform(X).astype(float)
     assert np.abs(phi.T @ phi / len(X) - np.eye(4)).max() < 1e-6
@@ -285,44 +286,44 @@ def test_ritz_coordinates_have_their_eigenvalues_for_energies(table):
 
 def test_polishing_through_warm_start_goes_on_from_the_whitened_model(table):
     X, y = table
-    model = PIEFSClassifier(warm_start=True, **SMALL).fit(X, y)
+    model = PIEFSClassifier(**SMALL).fit(X, y)
     before = model.predict_proba(X)
-    model.set_params(schedule="joint", learning_rate=1e-12, steps_per_component=1).fit(X, y)
+    model.set_params(pretraining=model.model_, solver="joint")
+    model.set_params(learning_rate=1e-12, steps_per_component=1).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), before, atol=1e-5)
 
 
 @pytest.mark.parametrize(
-    ("schedule", "keyword"),
+    ("solver", "keyword", "words"),
     [
-        ("nested", {"t_orth": 0.1}),
-        ("joint", {"weighting": "static"}),
-        ("joint", {"prefix_weight": 1.0}),
-        ("sequential", {"smoothness": 1e-3}),
+        ("nested", {"weighting": Dampened(t_orth=0.1)}, "has no meaning"),
+        ("nested", {"weighting": Static(mde=2.0)}, "weighed by smoothness"),
+        ("joint", {"weighting": Static(prefix=1.0)}, "prefix has no meaning"),
+        ("spectral", {"weighting": Static(orth=1.0)}, "weighting has no meaning"),
+        ("sequential", {"weighting": Static(prefix=1.0)}, "prefix has no meaning"),
+        ("sequential", {"smoothness": 1e-3}, "smoothness has no meaning"),
     ],
 )
-def test_a_keyword_that_would_be_ignored_is_refused(table, schedule, keyword):
-    (name,) = keyword
-    with pytest.raises(InputError, match=f'{name} has no meaning with schedule="{schedule}"'):
-        PIEFSClassifier(schedule=schedule, **keyword, **SMALL).fit(*table)
+def test_a_keyword_that_would_be_ignored_is_refused(solver, keyword, words):
+    with pytest.raises(InputError, match=f"{words}.*"):
+        PIEFSClassifier(solver=solver, **keyword).check_settings(100)
 
 
 def test_the_automatic_budget_grows_with_the_rows_within_limits():
-    steps = [
-        PIEFSClassifier().check_settings(n)["steps_per_component"] for n in (100, 80_000, 10**7)
-    ]
+    steps = [PIEFSClassifier().check_settings(n).steps_per_component for n in (100, 80_000, 10**7)]
     assert steps == [2000, 5000, 20_000]
 
 
 def test_the_automatic_batch_is_an_eighth_of_the_rows_within_limits():
-    sizes = [PIEFSClassifier().check_settings(n)["batch_size"] for n in (40, 100, 1000, 5000)]
+    sizes = [PIEFSClassifier().check_settings(n).batch_size for n in (40, 100, 1000, 5000)]
     assert sizes == [40, 64, 125, 256]
 
 
 def test_map_after_map_by_keyword_takes_the_settings_that_suit_it():
     settings = PIEFSClassifier(schedule="sequential").check_settings(10_000)
-    assert settings["batch_size"] == 1024
+    assert settings.batch_size == 1024
     assert (
-        PIEFSClassifier(schedule="sequential", batch_size=99).check_settings(10_000)["batch_size"]
+        PIEFSClassifier(schedule="sequential", batch_size=99).check_settings(10_000).batch_size
         == 99
     )
 

@@ -8,6 +8,7 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons, make_swiss_roll
 from sklearn.linear_model import LogisticRegression, Ridge
 
+import toys
 from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.core.losses import init_readout
@@ -45,7 +46,7 @@ def test_the_first_coordinate_runs_along_the_roll_on_rows_it_has_not_seen():
 
 def test_coordinates_are_orthonormal_on_all_rows_not_only_the_graphs():
     X, _ = make_moons(600, noise=0.05, random_state=0)
-    model = PIEFSTransformer(graph_rows=200, batch_size=300, **SMALL).fit(X)
+    model = PIEFSTransformer(preset=toys.preset(graph_rows=200), batch_size=300, **SMALL).fit(X)
     phi = model.transform(X).astype(float)
     assert np.abs(phi.T @ phi / len(X) - np.eye(3)).max() < 1e-6
     assert model.settings_.solver == "spectral"
@@ -71,7 +72,8 @@ def test_schedules_that_need_labels_or_none_say_so():
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "keywords"), [(2, {}), (50, {"graph_rows": 5, "n_components": 8})]
+    ("n_rows", "keywords"),
+    [(2, {}), (50, {"preset": toys.preset(graph_rows=5), "n_components": 8})],
 )
 def test_more_maps_than_a_graph_has_are_refused(n_rows, keywords):
     X, y = make_moons(n_rows, random_state=0)
@@ -190,7 +192,7 @@ def test_a_classifier_by_a_graph_survives_saving_and_a_file_with_gaps(moons, tmp
     lines = [f"{a},{b},{label}" for (a, b), label in zip(X, labels, strict=True)]
     (tmp_path / "gaps.csv").write_text("\n".join(["u,v,kind", *lines]) + "\n")
     done = piefs(
-        *("fit", tmp_path / "gaps.csv", "--target", "kind", "--schedule", "spectral"),
+        *("fit", tmp_path / "gaps.csv", "--target", "kind", "--solver", "spectral"),
         *("-k", "6", "--steps", "200", "--no-report", "--out", tmp_path / "run", "--json"),
     )
     assert done.returncode == 0, done.stderr

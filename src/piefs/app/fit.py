@@ -18,23 +18,22 @@ from piefs.data.files import read_json, read_toml, reading
 from piefs.data.streamed import is_to_be_streamed
 from piefs.data.tabular import TableOptions, is_target_file, load_table
 from piefs.errors import InputError, TrainingWarning
-from piefs.estimators.configurable import SHARED
 from piefs.estimators.decisions import Facts, decided, rows_to_learn_from
-from piefs.estimators.renamed import BECAME, from_flat
+from piefs.estimators.keywords import SHARED
 from piefs.report.scores import SHOWN
 from piefs.training.config import Settings
 from piefs.training.diagnosis import Finding, overfitting
 from piefs.training.processes import is_first, join
 from piefs.training.progress import ProgressBar
-from piefs.training.sharding import devices_of
+from piefs.training.sharding import devices_of, sharded
 
-KEYWORDS = (*BECAME, *SHARED, "preset", "validation_fraction", "class_weight")
+KEYWORDS = (*SHARED, "preset", "class_weight")
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
     "n_components": 8,
     "steps_per_component": 1000,
     "early_stopping": False,  # a demonstration need not try several weight decays
-    "log_every": 50,
+    "optimizer": {"log_every": 50},
 }
 
 
@@ -62,7 +61,7 @@ def fit_data(
     """Fit on a built-in data set or on a user's own file."""
     devices = joined(machine)
     console = Console(quiet=quiet or as_json or not is_first())
-    keywords = {"preset": "default"} | read_config(model.config) | model.given
+    keywords = {"preset": "default"} | _merged(read_config(model.config), model.given)
     folder = RunFolder(out)
     if resume and devices_of(devices).any(is_first() and folder.is_finished):
         console.print(f"{out} is finished already.")
@@ -73,7 +72,8 @@ def fit_data(
     if resume and not folder.is_unfinished:
         console.print(f"There is nothing to resume in {out}: starting from the beginning.")
     options |= {"task": task, "table": table, "resume": resume}
-    metrics = _fit(console, data, out, **options, devices=devices, **keywords)
+    with sharded(devices):
+        metrics = _fit(console, data, out, **options, **keywords)
     _tell_results(console, metrics, out, as_json=as_json)
 
 
@@ -104,6 +104,15 @@ def _load_builtin(source: Source) -> tuple[Dataset, str]:
         raise InputError(f"--task regression {is_built_in}, and those are of classes")
     dataset = load(source.data, source.data_dir, source.split_seed)
     return dataset, "classification" if source.task == "auto" else source.task
+
+
+def _merged(config: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a file and of options, which win; a metric's are put together."""
+    found = config | options
+    if isinstance(given := options.get("metric"), dict):
+        metric = config.get("metric", {})
+        found["metric"] = ({"name": metric} if isinstance(metric, str) else metric) | given
+    return found
 
 
 def read_config(path: Path | None) -> dict[str, Any]:
@@ -154,11 +163,11 @@ def use_device(name: str | None) -> None:
 def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
     table = keywords.get("table")
     unlabeled = None if table is None else table.unlabeled
-    n_rows = rows_to_learn_from(keywords.get("schedule"), data.train.x, unlabeled)
+    n_rows = rows_to_learn_from(keywords.get("solver"), data.train.x, unlabeled)
     if isinstance(keywords.get("batch_size"), int):
         keywords["batch_size"] = min(keywords["batch_size"], n_rows)
-    given = {name: keywords[name] for name in (*BECAME, *SHARED) if name in keywords}
-    asked = Settings.of(keywords["preset"], **from_flat(given))
+    given = {name: keywords[name] for name in SHARED if name in keywords}
+    asked = Settings.of(keywords["preset"], **given)
     facts = Facts(n_rows, is_supervised=keywords.get("task") != "unsupervised")
     if decided(asked, facts).batch_size == n_rows:
         console.print(f"  a batch is all {n_rows:,} training rows", style="dim")

@@ -139,6 +139,9 @@ class LargeRows(Rows):
     lazy: Lazy = None
 
 
+METRIC_PARTS = ("scope", "constraint", "bound", "depth")
+
+
 @dataclass(frozen=True)
 class ModelOptions:
     """The settings of a model that have options of their own; `--config` takes all of them."""
@@ -147,7 +150,7 @@ class ModelOptions:
         Literal["default", "paper", "fast"] | None,
         _option(MODEL, "Named set of settings; default if none is named."),
     ] = None
-    schedule: Annotated[
+    solver: Annotated[
         str | None,
         _option(
             MODEL,
@@ -196,6 +199,10 @@ class ModelOptions:
         """The estimators' keywords that were given as options."""
         keywords = {field.name: getattr(self, field.name) for field in fields(self)}
         del keywords["config"]
+        parts = {name: keywords.pop(f"metric_{name}") for name in METRIC_PARTS}
+        parts = {"name": keywords.pop("metric"), **parts}
+        keywords["metric"] = {name: value for name, value in parts.items() if value is not None}
+        keywords["metric"] = keywords["metric"] or None
         keywords["random_state"] = keywords.pop("seed")
         keywords["steps_per_component"] = keywords.pop("steps")
         keywords["n_components"] = _number_of_maps(self.n_components)

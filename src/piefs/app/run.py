@@ -24,7 +24,7 @@ from piefs.training.callbacks import write_history
 from piefs.training.checkpoint import Checkpoint, kept, previous
 from piefs.training.loop import Callback
 from piefs.training.processes import entered_by_first, is_first, leave
-from piefs.training.sharding import devices_of
+from piefs.training.sharding import devices_in_use
 
 ESTIMATORS: dict[str, type] = {
     "classification": PIEFSClassifier,
@@ -158,9 +158,9 @@ def run(
     before = [folder.clearing()] if force else []
     keywords = {"standardize": data.standardize, **keywords}
     estimator = ESTIMATORS[task](**keywords, callbacks=[*before, checkpoint, *callbacks])
-    n_rows = rows_to_learn_from(estimator.schedule, data.train.x, table.unlabeled)
+    n_rows = rows_to_learn_from(estimator.solver, data.train.x, table.unlabeled)
     estimator.check_settings(n_rows, supervised=task != "unsupervised")
-    devices = devices_of(estimator.devices)
+    devices = devices_in_use()
     with entered_by_first(folder.locked(resume=resume, force=force), devices):
         readout = _fitted(estimator, data, table.unlabeled)
         seconds = checkpoint.seconds

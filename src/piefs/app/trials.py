@@ -35,7 +35,7 @@ ESTIMATORS: dict[str, type] = {"classification": PIEFSClassifier, "regression": 
 
 def open_to_choice(fixed: Keywords) -> list[str]:
     """The settings that are not fixed and mean something to the solver that is."""
-    solver = Settings.of(fixed.get("preset", "default"), solver=fixed.get("schedule")).solver
+    solver = Settings.of(fixed.get("preset", "default"), solver=fixed.get("solver")).solver
     return [
         name
         for name in (*RANGES, *CHOICES)

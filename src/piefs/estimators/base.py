@@ -17,10 +17,10 @@ from piefs.errors import TrainingWarning
 from piefs.estimators.beginnings import as_trained, distilled_maps
 from piefs.estimators.budget import choose_budget
 from piefs.estimators.choosing import choose_n_components
-from piefs.estimators.configurable import Configurable
 from piefs.estimators.coordinates import Coordinates
 from piefs.estimators.decisions import Facts, decays_for, decided, most_maps, rows_to_learn_from
 from piefs.estimators.finishing import finished_model
+from piefs.estimators.keywords import Configurable
 from piefs.estimators.measures import leading_variance, loss_by_chance
 from piefs.estimators.rows import (
     as_precise_as,
@@ -43,7 +43,7 @@ from piefs.training.history import Validation
 from piefs.training.loop import Callback, train
 from piefs.training.progress import ProgressPrinter
 from piefs.training.readout import check_readable, solved_readout
-from piefs.training.sharding import devices_of
+from piefs.training.sharding import devices_in_use
 from piefs.training.state import TrainState, WarmStart, initial_state, rate_in_force
 
 MOST_HELD_OUT = 20_000  # of rows in a file
@@ -79,7 +79,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         Targets are class indices, or standardised numbers of shape (n, n_outputs); `y` is what
         they were made of.
         """
-        devices = devices_of(self.devices)
+        devices = devices_in_use()
         if X_unlabeled is not None:
             X_unlabeled = self._checked(X_unlabeled)
         self.seed_ = self._seed()
@@ -190,7 +190,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
 
         A graph does not tell rows with a label from those without: they count alike.
         """
-        n_rows = rows_to_learn_from(self.schedule, X, unlabeled)
+        n_rows = rows_to_learn_from(self.solver, X, unlabeled)
         facts = Facts(
             n_rows, X.shape[1], targets is not None, is_lazy(X), validation_data is not None
         )
@@ -206,7 +206,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         self, X: Rows, weight: np.ndarray | None, unlabeled: Rows | None
     ) -> tuple[Rows, np.ndarray | None]:
         """Those with a label; all of them where a graph does not tell them apart."""
-        if self.schedule != "spectral" or unlabeled is None or is_lazy(X) or is_lazy(unlabeled):
+        if self.solver != "spectral" or unlabeled is None or is_lazy(X) or is_lazy(unlabeled):
             return X, weight
         if weight is not None:
             weight = np.concatenate([weight, np.ones(len(unlabeled))])
@@ -260,10 +260,8 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
 
     def _begin_from(self, samples: Samples, callbacks: Sequence[Callback]) -> WarmStart | None:
         """Maps to begin from: an earlier fit's, or distilled ones, or none."""
-        if self.warm_start and hasattr(self, "model_"):
-            shapes = (len(self.model_.scaling.center), len(self.model_.mixing))
-            if shapes == (samples.x.shape[1], self.settings_.n_components):
-                return as_trained(self.model_)
+        if isinstance(self.pretraining, Model):
+            return as_trained(self.pretraining, samples, self.settings_)
         if self.settings_.pretraining is None:
             return None
         maps, self.settings_ = distilled_maps(samples, self.settings_, preparation(callbacks))

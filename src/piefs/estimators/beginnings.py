@@ -16,8 +16,15 @@ from piefs.training.graph import Tell, distilled, graph_samples
 from piefs.training.state import WarmStart
 
 
-def as_trained(model: Model) -> WarmStart:
+def as_trained(model: Model, samples: Samples, settings: Settings) -> WarmStart:
     """The maps of a fitted model with the readout on them as they are, before mixing."""
+    net = model.maps.net
+    n_maps, n_features = net.weights[0].shape[:2]
+    if (n_maps, n_features) != (settings.n_components, samples.x.shape[1]):
+        raise InputError(
+            f"pretraining is a model of {n_maps} maps of {n_features} features, and n_components="
+            f"{settings.n_components} maps of {samples.x.shape[1]} features are to be fitted"
+        )
     readout = Readout(model.readout.weights @ model.mixing, model.readout.bias)
     return WarmStart(unstack(model.maps), model.metric, readout)
 

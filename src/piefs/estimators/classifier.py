@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from scipy.special import log_softmax, softmax
@@ -16,13 +16,12 @@ from piefs.data.cells import coded
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
-from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.estimators.keywords import PARAMETERS
 from piefs.estimators.lazily import lazily
 from piefs.estimators.scikit import with_callbacks
 
 
 @lazily("predict", "predict_proba", "predict_log_proba", "decision_function")
-@extends_keywords
 class PIEFSClassifier(ClassifierMixin, BasePIEFS):
     __doc__ = f"""Classifier on K ordered, nearly orthonormal, smooth, label-aware coordinates.
     {PARAMETERS}
@@ -47,7 +46,7 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | Literal["auto"] | None = None,
         *,
         class_weight: dict | str | None = None,
         **keywords: Any,
@@ -75,10 +74,10 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
             Weights of the rows in all three losses.
         X_unlabeled
             Further rows without labels; they count for orthogonality and smoothness, and with
-            schedule="spectral" for the graph.
+            solver="spectral" for the graph.
         validation_data
             Rows and labels to score while training, and for early stopping; not used with
-            schedule="spectral", whose readout comes last.
+            solver="spectral", whose readout comes last.
         """
         X, y = checked_arrays(self, X, y)
         self.classes_, labels = encode_labels(y)

@@ -19,9 +19,9 @@ from piefs.data.folders import read_folder, write_folder
 from piefs.errors import InputError, ModelFileError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier
-from piefs.estimators.configurable import SHARED
+from piefs.estimators.keywords import SHARED
 from piefs.estimators.regressor import PIEFSRegressor
-from piefs.estimators.renamed import BECAME, from_flat
+from piefs.estimators.renamed import from_flat
 from piefs.estimators.states import model_shapes
 from piefs.estimators.transformer import PIEFSTransformer
 from piefs.training.config import Settings
@@ -197,14 +197,11 @@ def _settings(document: dict[str, Any]) -> Settings:
 
 
 def _keywords(settings: Settings) -> dict[str, Any]:
-    """Flat keywords that say what the settings say."""
-    found: dict[str, Any] = {"preset": settings.preset}
+    """Keywords that say what the settings say."""
     usual = Settings.of(settings.preset, solver=settings.solver)
-    for name in (*BECAME, *SHARED):
-        keyword, _, part = BECAME.get(name, name).partition(".")
-        value, other = getattr(settings, keyword), getattr(usual, keyword)
-        if part:
-            value, other = getattr(value, part, None), getattr(other, part, None)
-        if value != other or name == "schedule":
-            found[name] = value
+    found: dict[str, Any] = {"preset": settings.preset, "solver": settings.solver}
+    differing = (n for n in SHARED if getattr(settings, n) != getattr(usual, n))
+    found |= {name: getattr(settings, name) for name in differing}
+    if "early_stopping" in found and settings.early_stopping is True:
+        found["early_stopping"] = settings.held_out
     return found

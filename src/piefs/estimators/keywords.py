@@ -1,107 +1,90 @@
-"""The keywords that all estimators share: their description, and how an estimator adds its own."""
+"""The keywords that all estimators share: what they mean, and what they come to."""
+
+from __future__ import annotations
 
 import inspect
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Literal
 
-Estimator = TypeVar("Estimator", bound=type)
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+
+from piefs.core.model import Model
+from piefs.core.weighting import Dampened, Static, Weighting
+from piefs.estimators.decisions import Facts, decided
+from piefs.estimators.renamed import RENAMED, merged
+from piefs.estimators.states import from_plain, to_plain
+from piefs.training.config import Metric, Optimizer, Settings
+
+if TYPE_CHECKING:
+    from piefs.training.loop import Callback
 
 PARAMETERS = """
-    A keyword left at None is taken from the preset.
+    A keyword left at None takes the preset's value. `Metric`, `Optimizer`, `Dampened` and `Static`
+    are in `piefs`; a mapping of their fields is as good.
 
     Parameters
     ----------
     n_components : int or "auto"
-        K, the number of maps. "auto" takes the fewest that do as well as many (32, or one for every
-        ten rows) on validation rows; then that many are trained on all rows. It needs labels.
+        K, the number of maps. "auto" takes the fewest that match the best validation loss (of at
+        most 32, or one for every ten rows), then trains that many on all rows. It needs labels.
     preset : {"default", "paper", "fast"}
-        Named set of keywords: what we recommend, the paper to the letter, a first look.
-    schedule : {"nested", "joint", "sequential", "spectral"}
+        Named set of settings: what we recommend, the paper to the letter, a first look.
+    solver : {"nested", "joint", "sequential", "spectral", "auto"}
         All maps at once and in order of importance; all at once without order; one after the
         other, earlier ones frozen (the paper); all at once towards the eigenmaps of a
-        neighbourhood graph, without a look at labels, which only the readout sees: for few
-        labels among many rows.
-    metric : str or callable
-        A(x) inside the Dirichlet energy: "off" (the identity), "diag" (a scaling Λ), a rotation
-        followed by a scaling, or "agop" (the best metric that all points share, in closed form
-        from the maps' average gradient outer product). Rotations: "trotter", "chain", "brickwall",
-        "butterfly", "householder", "cayley", "exponential", "dense". Or a function
-        (key, n_features) -> Metric.
-    metric_scope : {"local", "global", "global-scales", "global-rotation", "composed"}
-        What all points share: nothing, both factors, Λ alone, U alone; "composed" puts a shared
-        rotation before U(x).
-    metric_constraint : {"volume", "trace"}
-        What fixes the size of Λ: det Λ = 1 (the paper) or mean λ⁻² = 1.
-    metric_bound : float
-        Bound on every |log λ|, and on log(λ_max/λ_min); none unless given, 3 for "agop".
-    metric_depth : int
-        Size of a rotation family: sweeps of "brickwall" (8), repetitions of "butterfly" (1),
-        reflections of "householder" (2, even), pairs of vectors of "cayley" and "exponential" (1).
-    steps_per_component : int or "auto"
-        Steps that each map takes, in its turn or together with the others. "auto" means 16 passes
-        over the rows, but at least 2,000 and at most 20,000 steps.
-    batch_size, learning_rate, optimizer : int or "auto", float, str
-        Rows a step (clipped to the data; "auto" is an eighth of the rows, but 64 to 256), peak
-        rate, and "adam" or "sgd".
-    shuffle_window : int or "auto"
-        Rows among which they are shuffled, blocks of neighbours in random order: for rows that are
-        read from a file. "auto" is 131,072 for those, and all rows for an array in memory.
-    weight_decay, warmup : float or "auto", float
-        Decoupled decay of the weight matrices; share of the steps in which the rate climbs. "auto"
-        is 0.3, and where the number of steps is chosen on validation rows, the best of 0.3, 3, 10.
+        neighbourhood graph, with labels for the readout alone: for few labels among many rows.
+    metric : str, Metric or callable
+        A(x) inside the Dirichlet energy: "off" (the identity), "diag" (a scaling Λ), "agop" (the
+        best metric that all points share), or a rotation followed by a scaling ("trotter",
+        "chain", "brickwall", "butterfly", "householder", "cayley", "exponential", "dense").
+        `Metric(name, scope, constraint, bound, depth, hidden, anisotropy)` has its options; a
+        function (key, n_features) -> MetricField gives a metric of your own.
     hidden, activation : sequence of int, str
         Widths of the hidden layers of each φ; relu, tanh, softplus, gelu, silu or sin, or "auto":
         silu for at most 64 features, relu for more.
-    metric_hidden : sequence of int
-        Widths of the hidden layers of the metric's networks.
-    gram : {"population", "batch"}
-        Whose Gram error is taken: an unbiased estimate of the population's, which small batches
-        do not disturb, or that of the batch itself (the paper).
-    orthogonality, smoothness : float, float
-        Weights of the Gram error and of the energies (in units of the energy of the smoothest
-        linear coordinate) against the readout's loss, with schedules "joint" and "nested".
-    prefix_weight : float
-        Weight of the readout's loss on the first 1 … K − 1 maps alone, with schedule "nested".
-    weighting : {"exponential", "rational", "polynomial", "static"} or callable
-        How schedule "sequential" weighs the three losses, or a function (gram_error, class_loss)
-        -> LossWeights.
-    t_orth, t_class, normalize_weights : float, float or "calibrated", bool
-        Temperatures of that weighting; whether its weights sum to one.
-    anisotropy : float
-        Multiple of the penalty mean (log λ)² on the metric.
-    pretraining : {"graph-laplacian"}
-        Start from maps distilled from graph-Laplacian eigenmaps.
-    graph_rows : int
-        The most rows that a neighbourhood graph is built on.
-    whiten : bool
-        Make the coordinates exactly orthonormal on the training rows, their order kept and the
-        readout transformed along.
-    early_stopping, patience, validation_fraction : bool or "auto", int, float
-        Choose the number of steps on validation rows (`validation_fraction` of the data unless
-        given to `fit`), up to `steps_per_component` and until `patience` intervals of `log_every`
+    smoothness : float
+        Weight of the energies against the readout's loss, in units of the energy of the smoothest
+        linear coordinate; not for the solver "sequential".
+    weighting : str, Dampened, Static or callable
+        Weights of the losses. The solver "sequential" takes a dampening ("exponential",
+        "rational", "polynomial"), `Dampened(dampening, t_orth, t_class, normalize, gram)`,
+        "static", `Static(orth, class_, mde)` or a function (gram_error, class_loss) ->
+        LossWeights. "nested" and "joint" take `Static(orth, prefix)`: the weights of the Gram
+        error and of the readout's loss on the first 1 … K − 1 maps.
+    steps_per_component : int or "auto"
+        Steps that each map takes, alone or together with the others. "auto" means 16 passes over
+        the rows, but at least 2,000 and at most 20,000 steps.
+    batch_size, learning_rate : int or "auto", float
+        Rows a step (clipped to the data; "auto" is an eighth of the rows, but 64 to 256); peak
+        rate.
+    weight_decay : float or "auto"
+        Decoupled decay of the weight matrices. "auto" is 0.3, or the best of 0.3, 3 and 10 if the
+        number of steps is chosen on validation rows.
+    optimizer : str or Optimizer
+        "adam", "sgd" or `Optimizer(name, warmup, patience, log_every, shuffle_window, dtype)`.
+    early_stopping : bool, float or "auto"
+        Choose the number of steps on validation rows (15 % of the data or another share, unless
+        given to `fit`): up to `steps_per_component`, until `patience` intervals of `log_every`
         steps have not lowered the loss; then train on all rows for that long. "auto" does so for
-        100 to 10,000 rows and budgets above 200 steps. With schedule "sequential" a map ends when
-        that happens, without a second run; there "auto" means that validation rows are given, or
-        can be spared: from 10,000 rows on.
+        100 to 10,000 rows and budgets above 200 steps. With the solver "sequential" each map ends
+        that way, without a second run, and "auto" means from 10,000 rows on, or if validation rows
+        are given.
+    pretraining : "graph-laplacian" or Model
+        Start from maps distilled from graph-Laplacian eigenmaps, or from `model_` of a fitted
+        estimator: its maps, metric and readout.
     standardize : bool
         Z-score the inputs on training statistics.
     random_state : int, RandomState or None
         Seed of initialisation, batches and held-out rows.
-    warm_start : bool
-        Begin a second `fit` from the maps, metric and readout of the first.
     verbose : int
         0 is silent, 1 prints a line for each stage and each map, with the time left, 2 one for each
         interval.
     callbacks : sequence of callable
         Called with the `TrainState` between chunks of steps; one that returns True ends the run,
         and the model is finished as it stands. See `piefs.callbacks`.
-    log_every : int
-        Steps between two rows of the history.
-    dtype : {"float32", "float64"}
-        Precision of training and of the coordinates.
-    devices : "all", int or None
-        Devices that share each batch: all that JAX sees, those of other processes included
-        (`jax.distributed`), or a number of this process's own. None is one. The model is the same
-        up to rounding.
 
     Attributes
     ----------
@@ -127,24 +110,103 @@ PARAMETERS = """
 """
 
 
-def extends_keywords(cls: Estimator) -> Estimator:
-    """Let an estimator add keywords to those of its base without repeating them.
+class Configurable(BaseEstimator):
+    """Keywords as scikit-learn wants them: kept as they are given, resolved by `fit`."""
 
-    scikit-learn reads an estimator's parameters off the signature of its `__init__`; this gives
-    `__init__(self, n_components, *, own, **keywords)` the signature that it stands for.
-    """
-    base, own = (inspect.signature(c.__init__).parameters for c in (_keyword_base(cls), cls))
-    merged = {**base, **{name: p for name, p in own.items() if p.kind is not p.VAR_KEYWORD}}
-    signature = inspect.Signature(list(merged.values()))
-    setattr(cls.__init__, "__signature__", signature)  # noqa: B010 - a function takes attributes
-    return cls
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Let an estimator's `__init__(self, n_components, *, own, **keywords)` say all it takes.
+
+        scikit-learn reads an estimator's parameters off that signature.
+        """
+        super().__init_subclass__(**keywords)
+        if "__init__" in cls.__dict__:
+            shared = inspect.signature(Configurable.__init__).parameters
+            own = inspect.signature(cls.__init__).parameters
+            named = {n: p for n, p in own.items() if p.kind is not p.VAR_KEYWORD}
+            rest = {n: p for n, p in shared.items() if p.kind is not p.VAR_KEYWORD}
+            signature = inspect.Signature(list((rest | named).values()))
+            setattr(cls.__init__, "__signature__", signature)  # noqa: B010 - functions take it
+
+    def __init__(
+        self,
+        n_components: int | Literal["auto"] | None = None,
+        *,
+        preset: str = "default",
+        solver: str | None = None,
+        metric: str | Metric | Callable | None = None,
+        hidden: Sequence[int] | None = None,
+        activation: str | None = None,
+        smoothness: float | None = None,
+        weighting: str | Dampened | Static | Weighting | None = None,
+        steps_per_component: int | Literal["auto"] | None = None,
+        batch_size: int | str | None = None,
+        learning_rate: float | None = None,
+        weight_decay: float | str | None = None,
+        optimizer: str | Optimizer | None = None,
+        early_stopping: bool | float | str | None = None,
+        pretraining: str | Model | None = None,
+        standardize: bool = True,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+        callbacks: Sequence[Callback] | None = None,
+        **before: Any,
+    ) -> None:
+        self.n_components = n_components
+        self.preset = preset
+        self.solver = solver
+        self.metric = metric
+        self.hidden = hidden
+        self.activation = activation
+        self.smoothness = smoothness
+        self.weighting = weighting
+        self.steps_per_component = steps_per_component
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.optimizer = optimizer
+        self.early_stopping = early_stopping
+        self.pretraining = pretraining
+        self.standardize = standardize
+        self.random_state = random_state
+        self.verbose = verbose
+        self.callbacks = callbacks
+        for name, value in merged(vars(self), before).items():
+            setattr(self, name, value)
+
+    def set_params(self, **params: Any) -> Any:
+        """Set keywords; those of earlier versions become what they are now."""
+        before = {name: params.pop(name) for name in list(params) if name in RENAMED}
+        return super().set_params(**params, **merged(vars(self) | params, before))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Plain values: skops then has to trust no type but the estimator."""
+        state: Any = super().__getstate__()
+        return to_plain(dict(state))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(from_plain(state))
+
+    def check_settings(self, n_rows: int, *, supervised: bool = True) -> Settings:
+        """What the keywords come to for `n_rows` rows; an InputError if they cannot work."""
+        return decided(self._asked(), Facts(n_rows, is_supervised=supervised))
+
+    def _asked(self) -> Settings:
+        """The settings as they are asked for."""
+        asked = {name: getattr(self, name) for name in SHARED}
+        if isinstance(self.pretraining, Model):
+            asked["pretraining"] = None
+        return Settings.of(self.preset, **asked)
+
+    def _seed(self) -> int:
+        """An integer random_state is the seed itself, so that a run can be named by it."""
+        if isinstance(self.random_state, Integral):
+            return int(self.random_state)
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
 
-def _keyword_base(cls: type) -> type:
-    """The class that spells out the shared keywords."""
-    return next(base for base in cls.__mro__[1:] if "n_components" in _own_parameters(base))
-
-
-def _own_parameters(cls: type) -> dict:
-    init = cls.__dict__.get("__init__")
-    return dict(inspect.signature(init).parameters) if init else {}
+SHARED = (
+    *("n_components", "solver", "metric", "hidden", "activation", "smoothness", "weighting"),
+    *("steps_per_component", "batch_size", "learning_rate", "weight_decay", "optimizer"),
+    *("early_stopping", "pretraining"),
+)
+"""The keywords that settings are made of, beside the preset."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -12,14 +12,13 @@ from piefs.core.losses import squared_error
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays
-from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.estimators.keywords import PARAMETERS
 from piefs.estimators.lazily import lazily
 from piefs.estimators.rows import checked_weight
 from piefs.estimators.scikit import with_callbacks
 
 
 @lazily("predict")
-@extends_keywords
 class PIEFSRegressor(RegressorMixin, BasePIEFS):
     __doc__ = f"""Regressor on K ordered, orthonormal, smooth coordinates shaped by the target.
     {PARAMETERS}
@@ -38,7 +37,7 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
     True
     """
 
-    def __init__(self, n_components: int | None = None, **keywords: Any) -> None:
+    def __init__(self, n_components: int | Literal["auto"] | None = None, **keywords: Any) -> None:
         super().__init__(n_components, **keywords)
 
     def __sklearn_tags__(self) -> Any:
@@ -67,10 +66,10 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
             Weights of the rows in all three losses.
         X_unlabeled
             Further rows without targets; they count for orthogonality and smoothness, and with
-            schedule="spectral" for the graph.
+            solver="spectral" for the graph.
         validation_data
             Rows and targets to score while training, and for early stopping; not used with
-            schedule="spectral", whose readout comes last.
+            solver="spectral", whose readout comes last.
         """
         X, y = checked_arrays(self, X, y, multi_output=True, y_numeric=True)
         targets = _as_columns(y)

@@ -46,3 +46,23 @@ def from_flat(flat: Mapping[str, Any]) -> dict[str, Any]:
     elif given == "static":
         found["weighting"] = {"orth": 1.0, "gram": weighting.get("gram")}
     return found
+
+
+RENAMED = tuple(name for name in BECAME if name not in ("metric", "optimizer", "weighting"))
+
+
+def merged(now: Mapping[str, Any], before: Mapping[str, Any]) -> dict[str, Any]:
+    """What flat keywords of earlier versions turn today's into."""
+    for name in before:
+        if name not in RENAMED:
+            raise TypeError(f"unexpected keyword argument {name!r}")
+    given = {name: value for name, value in before.items() if value is not None}
+    found: dict[str, Any] = {}
+    for keyword in {BECAME[name].partition(".")[0] for name in given}:
+        own = {n: v for n, v in given.items() if BECAME[n].partition(".")[0] == keyword}
+        value = now.get(keyword)
+        if isinstance(value, Mapping):
+            found[keyword] = {**value, **from_flat(own)[keyword]}
+        else:
+            found |= from_flat(own if value is None else {keyword: value, **own})
+    return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
@@ -12,18 +12,17 @@ from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import ValidationScore, encode_labels
 from piefs.estimators.inputs import checked_arrays
-from piefs.estimators.keywords import PARAMETERS, extends_keywords
+from piefs.estimators.keywords import PARAMETERS
 from piefs.estimators.scikit import with_callbacks
 
 
-@extends_keywords
 class PIEFSTransformer(BasePIEFS):
     __doc__ = f"""Orthonormal, smooth coordinates, shaped by labels where there are any.
     {PARAMETERS}
     Notes
     -----
     `supervised` decides whether `y` is used: True asks for it, False ignores it, and None (the
-    default) uses it where it is given and holds classes. Without labels the default schedule is
+    default) uses it if it is given and holds classes. Without labels the default solver is
     "spectral"; the preset "paper" has static weights, w_orth = w_mde = 1 (App. C of the paper).
 
     Examples
@@ -37,7 +36,7 @@ class PIEFSTransformer(BasePIEFS):
 
     def __init__(
         self,
-        n_components: int | None = None,
+        n_components: int | Literal["auto"] | None = None,
         *,
         supervised: bool | None = None,
         **keywords: Any,
@@ -56,8 +55,8 @@ class PIEFSTransformer(BasePIEFS):
             X, y = checked_arrays(self, X), None
         labels, readout = None, {}
         if y is not None and (self.supervised or holds_classes(y)):
-            if self.schedule == "spectral":
-                raise InputError('schedule="spectral" does not look at labels: fit without them')
+            if self.solver == "spectral":
+                raise InputError('solver="spectral" does not look at labels: fit without them')
             classes, labels = encode_labels(y)
             readout = {"readout_loss": cross_entropy, "n_outputs": len(classes)}
         self._fit(X, labels, y=y, sample_weight=sample_weight, **readout)

@@ -157,7 +157,7 @@ def _degenerate_metric(evidence: Evidence) -> Finding | None:
         "metric",
         f"The metric is degenerate: |log λ| reaches {largest:.1f}, so that some directions count "
         "for nothing and others for all.",
-        'Set metric_bound=3, or a penalty such as anisotropy=0.1, or metric_constraint="trace".',
+        'Set bound=3 in Metric(…), or a penalty such as anisotropy=0.1, or constraint="trace".',
     )
 
 
@@ -167,10 +167,10 @@ def _gram_error(evidence: Evidence) -> Finding | None:
         return None
     worst = max(evidence.gram_error, raw)
     remedy = {
-        "sequential": "take more steps_per_component or a smaller t_orth",
+        "sequential": "take more steps_per_component or a smaller t_orth in Dampened(…)",
         "spectral": "take more steps_per_component, or less smoothness",
     }.get(
-        evidence.settings.solver, "raise orthogonality (ten times what it is), or lower smoothness"
+        evidence.settings.solver, "raise orth in weighting=Static(…) tenfold, or lower smoothness"
     )
     return Finding(
         "gram-error",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -199,6 +200,29 @@ def devices_of(wanted: str | int | None) -> Devices:
     else:
         raise InputError(f'devices must be None, "all" or a number of devices, not {wanted!r}')
     return Devices(Mesh(np.array(found), (ROWS,)))
+
+
+_in_use: ContextVar[str | int | None] = ContextVar("devices", default=None)
+
+
+@contextmanager
+def sharded(devices: str | int | None = "all") -> Iterator[None]:
+    """Share each batch of the fits within: `with piefs.sharded("all"): model.fit(X, y)`.
+
+    "all" are the devices that JAX sees, those of other processes included (`jax.distributed`); a
+    number is of this process's own. The model is the same up to rounding.
+    """
+    devices_of(devices)
+    token = _in_use.set(devices)
+    try:
+        yield
+    finally:
+        _in_use.reset(token)
+
+
+def devices_in_use() -> Devices:
+    """The devices of the `sharded` that this runs in, else one."""
+    return devices_of(_in_use.get())
 
 
 @contextmanager

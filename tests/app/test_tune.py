@@ -66,7 +66,7 @@ def test_candidates_differ_from_the_defaults_in_what_is_open_and_can_be_fitted(t
     assert tuned.keywords == {"metric": "off"}
 
 
-@pytest.mark.parametrize("fixed", [{"schedule": "sequential"}, {"preset": "paper"}])
+@pytest.mark.parametrize("fixed", [{"solver": "sequential"}, {"preset": "paper"}])
 def test_only_what_the_solver_uses_is_tried(fixed):
     assert "smoothness" not in open_to_choice(fixed)
     assert "smoothness" in open_to_choice({})

@@ -215,7 +215,7 @@ def test_prefix_losses_put_the_classes_into_the_first_map(rings):
         right = np.arange(1, len(order) + 1) - ones + ones[-1] - ones  # 0s below a cut, 1s above
         return max(right.max(), (len(order) - right).max()) / len(order)
 
-    ordered = accuracy_of_first(toys.changed(CONFIG, prefix_weight=3.0))
+    ordered = accuracy_of_first(toys.changed(CONFIG, prefix_weight=3.0, seed=1))
     assert ordered > 0.97
 
 

@@ -12,23 +12,20 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from functools import partial
-from typing import NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
 from jax import Array
-from jax.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
 from piefs.core.maps import ScalarMap, init_map, stack
 from piefs.core.networks import generator
 from piefs.training.batches import Samples, chunk_length, chunks, prefetched
 from piefs.training.config import Optimizer
-from piefs.training.step import begun, moved, rate_at
+from piefs.training.step import Steps, begun, descend
 
 N_MEDIAN_ROWS = 1000
 
@@ -115,15 +112,6 @@ class Eigenfunctions(eqx.Module):
         return self.outputs(x) * jax.lax.rsqrt(self.mean_square)
 
 
-class Training(NamedTuple):
-    """What a step changes: the networks, Adam's moments, and running averages, each (K,)."""
-
-    maps: ScalarMap
-    moments: optax.OptState
-    mean_square: Array
-    eigenvalues: Array
-
-
 def normalized(h: Array) -> tuple[Array, Array]:
     """h/√(mean h²) over the batch (n, K), so that Σ ψ_j² = n; and the mean squares, (K,)."""
     mean_square = jnp.mean(h**2, axis=0) + jnp.finfo(h.dtype).tiny
@@ -155,37 +143,30 @@ def eigenvalue_estimates(psi: Array, kernel: Array) -> Array:
     return pairs / (n * (n - 1))
 
 
-@partial(jax.jit, donate_argnums=0)
-def ascend(
-    state: Training,
-    kernel: Kernel,
-    center: Array,
-    scale: Array,
-    chunk: Array,
-    *,
-    first_step: ArrayLike,
-    n_steps: ArrayLike,
-    total_steps: ArrayLike,
-    learning_rate: ArrayLike,
-) -> Training:
-    """`n_steps` steps of Adam on the batches of a chunk, (steps, B, d); the rate is a cosine's."""
+class NeuralEFLoss(eqx.Module):
+    """The objective's negative on a batch of rows, recorded with what is averaged over steps."""
 
-    def loss(maps: ScalarMap, x: Array, matrix: Array) -> tuple[Array, tuple[Array, Array]]:
-        psi, mean_square = normalized(maps.coordinates((x - center) / scale))
-        return -objective(psi, matrix), (mean_square, eigenvalue_estimates(psi, matrix))
+    kernel: Kernel
+    center: Array
+    scale: Array
 
-    def step(i: Array, state: Training) -> Training:
-        matrix = kernel(chunk[i])
-        grads, current = jax.grad(loss, has_aux=True)(state.maps, chunk[i], matrix)
-        t = first_step + i
-        rate = rate_at(_adam, learning_rate, t, total_steps)
-        maps, moments = moved(_adam, state.maps, grads, state.moments, rate)
-        # A plain average at first, an exponential one from step 1/AVERAGING on.
-        share = jnp.maximum(1 / (t + 1), AVERAGING)
-        averages = (a + share * (c - a) for a, c in zip(state[2:], current, strict=True))
-        return Training(maps, moments, *averages)
+    def __call__(self, maps: ScalarMap, batch: tuple, total: Any = None) -> tuple[Array, tuple]:
+        """The value, and the batch's share of the mean squares and of the eigenvalues."""
+        x, share = batch
+        psi, mean_square = normalized(maps.coordinates((x - self.center) / self.scale))
+        matrix = self.kernel(x)
+        value = -objective(psi, matrix)
+        return value, (share * mean_square, share * eigenvalue_estimates(psi, matrix))
 
-    return jax.lax.fori_loop(0, n_steps, step, state)
+
+def averaging(first_step: int, n_steps: int) -> tuple[np.ndarray, float]:
+    """The share of each of these steps in running averages, and that of all steps before them.
+
+    A plain average at first, an exponential one from step 1/AVERAGING on.
+    """
+    shares = np.maximum(1 / (first_step + 1 + np.arange(n_steps)), AVERAGING)
+    kept = np.cumprod((1 - shares)[::-1])[::-1]
+    return shares * np.append(kept[1:], 1.0), float(kept[0])
 
 
 def fresh_maps(seed: int, n_maps: int, n_features: int, hidden: Sequence[int]) -> ScalarMap:
@@ -211,9 +192,9 @@ def learn_eigenfunctions(
     deviation = np.sqrt(np.mean((x - mean) ** 2, dtype=np.float64)) or 1.0
     center, scale = jnp.asarray(mean), jnp.asarray(deviation, x.dtype)
     maps = fresh_maps(seed, n_components, d, hidden)
-    # Two buffers: a donated one may not be given twice.
-    averages = (jnp.zeros(n_components, x.dtype) for _ in range(2))
-    state = Training(maps, begun(_adam, maps), *averages)
+    moments = begun(_adam, maps)
+    averages = (np.zeros(n_components, x.dtype),) * 2
+    loss = NeuralEFLoss(kernel, center, scale)
     feed = chunks(
         Samples(x),
         np.zeros((n, 0), x.dtype),
@@ -225,12 +206,16 @@ def learn_eigenfunctions(
         length=chunk_length(batch_size, d, x.itemsize, n_steps),
     )
     for chunk, first_step, length in prefetched(feed):
-        state = ascend(
-            *(state, kernel, center, scale, chunk.x),
-            first_step=first_step,
-            n_steps=length,
-            total_steps=n_steps,
-            learning_rate=learning_rate,
+        weights, kept = averaging(first_step, length)
+        shares = np.zeros(len(chunk.x), x.dtype)
+        shares[:length] = weights
+        steps = Steps(first_step, length, n_steps, learning_rate)
+        maps, moments, sums, _ = descend(
+            maps, moments, (chunk.x, shares), loss, steps, optimizer=_adam
         )
-    learned = Eigenfunctions(center, scale, state.maps, state.mean_square)
-    return learned, np.asarray(state.eigenvalues)
+        averages = tuple(
+            kept * old + np.asarray(new) for old, new in zip(averages, sums, strict=True)
+        )
+    mean_square, eigenvalues = averages
+    learned = Eigenfunctions(center, scale, maps, jnp.asarray(mean_square, x.dtype))
+    return learned, eigenvalues.astype(x.dtype)

@@ -1,5 +1,6 @@
-"""What the runs change in the paper's settings: in the preset, in the rows, in how it is read."""
+"""Names of runs, what their variants change, and rows dealt again for each seed."""
 
+from collections import Counter
 from dataclasses import replace
 
 import pytest
@@ -8,10 +9,108 @@ from piefs import PIEFSTransformer
 from piefs.errors import InputError
 from reproduction.cells import DETERMINISTIC, LOW_DIMENSIONAL, Cell, cells_of
 from reproduction.entries import Entry
+from reproduction.published import ACCURACY, GRAM_ERROR
 from reproduction.records import Records, Summary
 from reproduction.runs import make
 from reproduction.tables import tables
 from reproduction.variants import FRESH_SPLIT, READINGS, VARIANTS
+
+
+@pytest.mark.parametrize("cell", cells_of()[::17], ids=str)
+def test_a_cells_name_names_it(cell):
+    assert Cell.parse(str(cell)) == cell
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("mnist", "dataset/method/mode/variant/seed"),
+        ("mnist/piefs-off/supervised/paper/x", "dataset/method/mode/variant/seed"),
+        ("mnits/piefs-off/supervised/paper/0", "no dataset 'mnits'"),
+        ("mnist/piefs-on/supervised/paper/0", "no method 'piefs-on'"),
+        ("mnist/piefs-off/supervised/papers/0", "no variant 'papers'"),
+        ("mnist/piefs-off/../paper/0", "no mode '..'"),
+    ],
+)
+def test_a_wrong_name_is_refused_with_what_there_is(name, reason):
+    with pytest.raises(InputError, match=reason):
+        Cell.parse(name)
+
+
+def test_every_number_of_the_paper_has_cells_behind_it():
+    keys = {(c.dataset, c.method, c.mode, c.variant) for c in cells_of()}
+    keys |= {(c.dataset, c.method, c.mode, c.variant) for c in cells_of(datasets=["cifar10-r18"])}
+    assert set(ACCURACY) <= keys
+    assert set(GRAM_ERROR) <= keys
+
+
+def test_supervised_cells_have_five_seeds_and_those_without_labels_three():
+    seeds = {}
+    for cell in cells_of(["table-main", "table-unsupervised"]):
+        seeds.setdefault((cell.dataset, cell.method, cell.mode, cell.variant), set()).add(cell.seed)
+    assert seeds["mnist", "piefs-trotter", "supervised", "paper"] == set(range(5))
+    assert seeds["mnist", "piefs-trotter", "unsupervised", "paper"] == set(range(3))
+    assert seeds["mnist", "logistic-regression", "supervised", "paper"] == {0}
+
+
+def test_a_part_can_be_chosen():
+    chosen = cells_of(["table-main"], datasets=["mnist"], n_seeds=2)
+    assert {cell.dataset for cell in chosen} == {"mnist"}
+    assert {cell.seed for cell in chosen} == {0, 1}
+    for wrong in ({"items": ["table-mian"]}, {"items": [], "datasets": ["minst"]}):
+        with pytest.raises(InputError, match="there are"):
+            cells_of(**wrong)
+
+
+def test_a_cell_can_be_chosen_by_its_name_whatever_set_its_kind_was_planned_for():
+    planned = "two-moons/piefs-off/supervised/paper/0"
+    not_planned = "htru2/piefs-trotter/supervised/batch-256/7"
+    assert cells_of([planned, not_planned]) == list(map(Cell.parse, (planned, not_planned)))
+    assert len(cells_of(["figure-geometry", planned])) == len(cells_of(["figure-geometry"]))
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("mnist/piefs-of/supervised/paper/0", "no method 'piefs-of'; there are piefs-off"),
+        ("mnist/svm/supervised/maps-3/0", "is no run of the grid: svm has supervised/paper"),
+        ("mnist/neuralef/supervised/paper/0", "neuralef has unsupervised/fresh-split, "),
+        ("htru2/piefs-off/unsupervised/t-class-2/0", "piefs-off has supervised/at-once"),
+    ],
+)
+def test_a_cell_that_means_nothing_is_not_made(name, reason):
+    with pytest.raises(InputError, match=reason):
+        cells_of([name])
+
+
+def test_whatever_chance_decides_is_planned_with_two_seeds_at_least():
+    seeds = Counter(replace(cell, seed=0) for cell in cells_of())
+    single = {cell.method for cell, n_seeds in seeds.items() if n_seeds == 1}
+    assert single == set(DETERMINISTIC)
+
+
+def test_the_papers_own_embedding_is_used_where_it_is_asked_for():
+    assert "cifar10-r18" not in {cell.dataset for cell in cells_of()}
+    chosen = cells_of(["table-main"], datasets=["cifar10-r18"], n_seeds=1)
+    assert {cell.dataset for cell in chosen} == {"cifar10-r18"}
+    assert "piefs-trotter" in {cell.method for cell in chosen}
+
+
+def test_the_cheap_cells_come_first():
+    order = cells_of(["table-main"])
+    kinds = [(cell.method == "piefs-trotter", cell.dataset == "mnist") for cell in order]
+    assert kinds.index((True, True)) > max(
+        i for i, cell in enumerate(order) if cell.dataset in ("two-moons", "circles", "htru2")
+    )
+
+
+def test_trotter_on_embeddings_has_twice_the_steps():
+    def steps(method):
+        cell = Cell("cifar10-embedding", method, "supervised", "paper", 0)
+        return cell.keywords().get("steps_per_component")
+
+    assert steps("piefs-trotter") == 7500
+    assert steps("piefs-diag") is None
 
 
 def settings_of(cell):

@@ -1,247 +1,30 @@
+"""Numbers beside the paper's, tables, and the pages."""
+
 import csv
 import io
-from collections import Counter
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from faults import full_disk
 from piefs.core.weighting import Dampened, Static
-from piefs.data import load as load_data
-from piefs.errors import InputError, StorageError
+from piefs.errors import StorageError
 from reproduction import figures
-from reproduction.cells import DATASETS, DETERMINISTIC, ITEMS, Cell, cells_of
+from reproduction.cells import DATASETS, ITEMS, Cell, cells_of
 from reproduction.deviations import deviations
 from reproduction.entries import Entry, gram_entry
-from reproduction.grid import run_grid
 from reproduction.ledger import CLAIMS, ledger
 from reproduction.overview import COMPONENTS
-from reproduction.published import ACCURACY, GRAM_ERROR, reported_split
+from reproduction.published import reported_split
 from reproduction.records import Records, Summary, summaries
 from reproduction.report import write_report
-from reproduction.runs import _data, baseline_of, make, work
+from reproduction.runs import baseline_of
 from reproduction.tables import tables
 from reproduction.text import SUMMARY_COLUMNS, markdown, summary_csv
 
 ROOT = Path(__file__).parents[2]
 MOONS = Cell("two-moons", "piefs-off", "supervised", "paper", 0)
-FOREST = Cell("two-moons", "random-forest", "supervised", "paper", 0)
-
-
-# --- names -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("cell", cells_of()[::17], ids=str)
-def test_a_cells_name_names_it(cell):
-    assert Cell.parse(str(cell)) == cell
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("mnist", "dataset/method/mode/variant/seed"),
-        ("mnist/piefs-off/supervised/paper/x", "dataset/method/mode/variant/seed"),
-        ("mnits/piefs-off/supervised/paper/0", "no dataset 'mnits'"),
-        ("mnist/piefs-on/supervised/paper/0", "no method 'piefs-on'"),
-        ("mnist/piefs-off/supervised/papers/0", "no variant 'papers'"),
-        ("mnist/piefs-off/../paper/0", "no mode '..'"),
-    ],
-)
-def test_a_wrong_name_is_refused_with_what_there_is(name, reason):
-    with pytest.raises(InputError, match=reason):
-        Cell.parse(name)
-
-
-def test_every_number_of_the_paper_has_cells_behind_it():
-    keys = {(c.dataset, c.method, c.mode, c.variant) for c in cells_of()}
-    keys |= {(c.dataset, c.method, c.mode, c.variant) for c in cells_of(datasets=["cifar10-r18"])}
-    assert set(ACCURACY) <= keys
-    assert set(GRAM_ERROR) <= keys
-
-
-def test_supervised_cells_have_five_seeds_and_those_without_labels_three():
-    seeds = {}
-    for cell in cells_of(["table-main", "table-unsupervised"]):
-        seeds.setdefault((cell.dataset, cell.method, cell.mode, cell.variant), set()).add(cell.seed)
-    assert seeds["mnist", "piefs-trotter", "supervised", "paper"] == set(range(5))
-    assert seeds["mnist", "piefs-trotter", "unsupervised", "paper"] == set(range(3))
-    assert seeds["mnist", "logistic-regression", "supervised", "paper"] == {0}
-
-
-def test_a_part_can_be_chosen():
-    chosen = cells_of(["table-main"], datasets=["mnist"], n_seeds=2)
-    assert {cell.dataset for cell in chosen} == {"mnist"}
-    assert {cell.seed for cell in chosen} == {0, 1}
-    for wrong in ({"items": ["table-mian"]}, {"items": [], "datasets": ["minst"]}):
-        with pytest.raises(InputError, match="there are"):
-            cells_of(**wrong)
-
-
-def test_a_cell_can_be_chosen_by_its_name_whatever_set_its_kind_was_planned_for():
-    planned = "two-moons/piefs-off/supervised/paper/0"
-    not_planned = "htru2/piefs-trotter/supervised/batch-256/7"
-    assert cells_of([planned, not_planned]) == list(map(Cell.parse, (planned, not_planned)))
-    assert len(cells_of(["figure-geometry", planned])) == len(cells_of(["figure-geometry"]))
-
-
-@pytest.mark.parametrize(
-    ("name", "reason"),
-    [
-        ("mnist/piefs-of/supervised/paper/0", "no method 'piefs-of'; there are piefs-off"),
-        ("mnist/svm/supervised/maps-3/0", "is no run of the grid: svm has supervised/paper"),
-        ("mnist/neuralef/supervised/paper/0", "neuralef has unsupervised/fresh-split, "),
-        ("htru2/piefs-off/unsupervised/t-class-2/0", "piefs-off has supervised/at-once"),
-    ],
-)
-def test_a_cell_that_means_nothing_is_not_made(name, reason):
-    with pytest.raises(InputError, match=reason):
-        cells_of([name])
-
-
-def test_whatever_chance_decides_is_planned_with_two_seeds_at_least():
-    seeds = Counter(replace(cell, seed=0) for cell in cells_of())
-    single = {cell.method for cell, n_seeds in seeds.items() if n_seeds == 1}
-    assert single == set(DETERMINISTIC)
-
-
-def test_the_papers_own_embedding_is_used_where_it_is_asked_for():
-    assert "cifar10-r18" not in {cell.dataset for cell in cells_of()}
-    chosen = cells_of(["table-main"], datasets=["cifar10-r18"], n_seeds=1)
-    assert {cell.dataset for cell in chosen} == {"cifar10-r18"}
-    assert "piefs-trotter" in {cell.method for cell in chosen}
-
-
-def test_the_cheap_cells_come_first():
-    order = cells_of(["table-main"])
-    kinds = [(cell.method == "piefs-trotter", cell.dataset == "mnist") for cell in order]
-    assert kinds.index((True, True)) > max(
-        i for i, cell in enumerate(order) if cell.dataset in ("two-moons", "circles", "htru2")
-    )
-
-
-def test_trotter_on_embeddings_has_twice_the_steps():
-    def steps(method):
-        cell = Cell("cifar10-embedding", method, "supervised", "paper", 0)
-        return cell.keywords().get("steps_per_component")
-
-    assert steps("piefs-trotter") == 7500
-    assert steps("piefs-diag") is None
-
-
-# --- running -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def results(tmp_path_factory):
-    """Tiny runs of ours, with and without labels, and of a baseline."""
-    folder = tmp_path_factory.mktemp("results")
-    for cell in (MOONS, FOREST, Cell("two-moons", "piefs-diag", "unsupervised", "paper", 0)):
-        work(cell, folder, quick=True)
-    return folder
-
-
-def test_a_record_holds_settings_versions_scores_and_history(results):
-    record = Records(results / "records").load(MOONS)
-    assert {"config", "versions", "accuracy", "gram_error", "energies"} <= set(record.metrics)
-    assert set(record.metrics["accuracy"]) == {"train", "validation", "test"}
-    assert record.metrics["cell"] == str(MOONS)
-    assert np.shape(record.metrics["gram_matrix"]["validation"]) == (3, 3)
-    assert record.history()[-1]["map"] == 3
-    with np.load(Records(results / "records").plane(MOONS)) as plane:
-        assert plane["phi1"].shape == plane["margin"].shape == (120, 120)
-
-
-def test_without_labels_z_scored_coordinates_are_probed_too(results):
-    records = Records(results / "records")
-    cell = Cell("two-moons", "piefs-diag", "unsupervised", "paper", 0)
-    probed = records.load(cell).metrics["accuracy_standardized_probe"]
-    assert set(probed) == {"train", "validation", "test"}
-    assert "accuracy_standardized_probe" not in records.load(MOONS).metrics
-    (table,) = [t for t in tables(list(records)) if t.name == "unsupervised-standardized"]
-    entry = dict(table.rows)["Two Moons"][1]
-    assert entry.ours.mean == pytest.approx(100 * probed["test"])
-
-
-def test_no_model_and_no_unfinished_run_is_left_behind(results):
-    assert not any((results / "running").rglob("*.safetensors"))
-    records = {path.name for path in (results / "records").iterdir()}
-    assert {"two-moons.jsonl", "two-moons.parquet", "planes"} <= records
-
-
-def test_a_method_without_probabilities_has_its_accuracy(tmp_path):
-    svm = work(Cell("two-moons", "svm", "supervised", "paper", 0), tmp_path, quick=True)
-    assert svm["accuracy"]["test"] > 0.95
-    assert svm["log_loss"]["test"] is None
-
-
-def test_a_data_set_is_read_once_for_cell_after_cell(tmp_path, monkeypatch):
-    read = []
-    _data.cache_clear()
-    monkeypatch.setattr(
-        "reproduction.runs.load", lambda *which: read.append(which) or load_data(*which)
-    )
-    for name in ("circles/lda", "circles/pca-lr", "two-moons/lda"):
-        make(Cell.parse(f"{name}/supervised/paper/0"), tmp_path)
-    assert [which[0] for which in read] == ["circles", "two-moons"]
-
-
-@pytest.mark.slow
-def test_a_second_grid_does_only_what_is_missing(results):
-    before = Records(results / "records").load(MOONS).metrics
-    lda = Cell("two-moons", "lda", "supervised", "paper", 0)
-    other = Cell("circles", "lda", "supervised", "paper", 0)
-    progress = run_grid([MOONS, FOREST, lda, other], results, jobs=2, quick=True)
-    assert set(progress.done) == {lda, other}
-    assert Records(results / "records").load(MOONS).metrics == before
-
-
-@pytest.mark.slow
-def test_a_cell_that_fails_is_told_and_does_not_stop_the_others(tmp_path):
-    missing = Cell("mnist", "lda", "supervised", "paper", 0)
-    fine = Cell("circles", "lda", "supervised", "paper", 0)
-    progress = run_grid(
-        [missing, fine], tmp_path, jobs=1, quick=True, data_dir=tmp_path / "nowhere"
-    )
-    assert progress.done == [fine]
-    assert list(progress.failed) == [missing]
-    assert "data set 'mnist' not found" in progress.failed[missing]
-    (log,) = (tmp_path / "running").glob("*.log")
-    assert "mnist" in log.name
-    assert "not found" in log.read_text()
-
-
-@pytest.mark.slow
-def test_work_resumes_a_run_that_was_cut_off(tmp_path, monkeypatch):
-    import piefs.app.run as fit
-
-    whole = work(MOONS, tmp_path / "whole", quick=True)
-
-    def crash(*args):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(fit, "evaluate", crash)
-    monkeypatch.setattr(fit, "CHECKPOINT_SECONDS", 0.0)
-    with pytest.raises(KeyboardInterrupt):
-        work(MOONS, tmp_path / "cut", quick=True)
-    monkeypatch.undo()
-    assert not Records(tmp_path / "cut" / "records").has(MOONS)
-    resumed = work(MOONS, tmp_path / "cut", quick=True)
-    assert resumed["accuracy"] == whole["accuracy"]
-    assert resumed["energies"] == whole["energies"]
-
-
-def test_a_finished_run_whose_record_was_not_written_is_not_run_again(tmp_path, monkeypatch):
-    made = make(MOONS, tmp_path / "running", quick=True)
-    assert not (tmp_path / "running" / str(MOONS) / "figures").exists()  # nobody would see them
-    monkeypatch.setattr("reproduction.runs.run", None)
-    assert work(MOONS, tmp_path, quick=True)["accuracy"] == made.metrics["accuracy"]
-    assert not (tmp_path / "running" / str(MOONS)).exists()
-
-
-# --- tables ------------------------------------------------------------------------------------
 
 
 def test_difference_is_in_standard_errors_of_both():
@@ -405,7 +188,7 @@ def test_summary_has_its_columns_and_the_papers_numbers(results):
     assert forest == {"train": "", "validation": "99.89", "test": ""}
 
 
-# --- the report --------------------------------------------------------------------------------
+# --- the report
 
 
 def test_a_full_disk_is_not_taken_for_damaged_records(results):

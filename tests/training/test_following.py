@@ -11,8 +11,8 @@ from piefs.core.agop import outer_product
 from piefs.core.maps import init_map, stack
 from piefs.core.networks import generator
 from piefs.training.batches import Samples
-from piefs.training.following import N_MARKS, passes_mark
 from piefs.training.loop import train
+from piefs.training.state import N_MARKS, passes_mark
 
 CONFIG = toys.settings(
     schedule="joint",

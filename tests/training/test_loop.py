@@ -20,9 +20,9 @@ from piefs.training.batches import Samples
 from piefs.training.checks import SOLVERS
 from piefs.training.columns import coordinates_of, energies_of
 from piefs.training.history import Validation
-from piefs.training.loop import _objective, train
+from piefs.training.loop import train
 from piefs.training.state import WarmStart
-from piefs.training.step import descend
+from piefs.training.step import descend, objective_for
 
 N, D, K = 120, 3, 3
 CONFIG = toys.settings(
@@ -267,7 +267,7 @@ def test_history_rows_name_losses_weights_and_the_validation_score(run):
 
 def test_history_does_not_depend_on_the_length_of_chunks(run, samples, validation, monkeypatch):
     final, _ = run
-    monkeypatch.setattr("piefs.training.loop.chunk_length", lambda *shape: 5)
+    monkeypatch.setattr("piefs.training.batches.chunk_length", lambda *shape: 5)
     in_short_chunks = train(samples, CONFIG, n_outputs=2, validation=validation)
     assert len(in_short_chunks.history) == len(final.history)
     for ours, theirs in zip(in_short_chunks.history, final.history, strict=True):
@@ -522,7 +522,7 @@ def test_batches_of_one_row_or_of_all_have_their_own_gram_matrix(batch_size, is_
     config = toys.changed(CONFIG, gram="population", batch_size=batch_size)
     ten_rows = Samples(np.zeros((10, D)))
     for schedule in ("sequential", "joint"):
-        objective = _objective(toys.changed(config, schedule=schedule), None, ten_rows)
+        objective = objective_for(toys.changed(config, schedule=schedule), None, ten_rows)
         assert objective.population_gram is is_of_population
 
 
@@ -531,14 +531,14 @@ def test_weights_say_how_many_rows_the_gram_error_of_batches_stands_for():
     x, uneven = np.zeros((10, D)), np.repeat([1.0, 0.0], 5)
     for schedule in ("sequential", "joint"):
         of_schedule = toys.changed(config, schedule=schedule)
-        assert _objective(of_schedule, None, Samples(x)).n_rows == 10
-        assert _objective(of_schedule, None, Samples(x, weight=uneven)).n_rows == 5
+        assert objective_for(of_schedule, None, Samples(x)).n_rows == 10
+        assert objective_for(of_schedule, None, Samples(x, weight=uneven)).n_rows == 5
 
 
 @pytest.mark.parametrize("schedule", SOLVERS)
-def test_the_anisotropy_penalty_is_in_every_objective(schedule):
+def test_the_anisotropy_penalty_is_in_everyobjective_for(schedule):
     config = toys.changed(CONFIG, schedule=schedule, anisotropy=0.3)
-    assert _objective(config, None, Samples(np.zeros((10, D)))).anisotropy == 0.3
+    assert objective_for(config, None, Samples(np.zeros((10, D)))).anisotropy == 0.3
 
 
 def test_a_population_gate_stays_open_where_the_noise_of_small_batches_closes_it(rng):

@@ -19,6 +19,7 @@ import numpy as np
 
 from piefs.core.objectives import Batch
 from piefs.data.rows import Rows, taken
+from piefs.training.config import Settings
 from piefs.training.sharding import ONE, Devices
 
 CHUNK_BYTES = 13 * 10**6  # two chunks, in use and in preparation, share a cache of 32 MB
@@ -203,6 +204,28 @@ def chunks(
             step,
             min(length, n_steps - step),
         )
+
+
+def feed(
+    samples: Samples, frozen: np.ndarray, settings: Settings, k: int, first_step: int
+) -> Iterator[tuple[Batch, int, int]]:
+    """Chunks of the turn with k maps frozen from `first_step` on, prepared in a thread."""
+    batch_size, total = min(settings.batch_size, len(samples)), settings.steps_per_component
+    interval = min(settings.optimizer.log_every, total)
+    length = chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval)
+    return prefetched(
+        chunks(
+            samples,
+            frozen,
+            seed=settings.seed,
+            k=k,
+            batch_size=batch_size,
+            first_step=first_step,
+            n_steps=total,
+            length=length,
+            window=settings.optimizer.window,
+        )
+    )
 
 
 T = TypeVar("T")

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
 import numpy as np
 
 from piefs.core.losses import Readout
-from piefs.core.objectives import Batch, Objective, StepRecord, Trainable
+from piefs.core.maps import ScalarMap
+from piefs.core.objectives import Batch, Objective, SequentialObjective, StepRecord, Trainable
 from piefs.training.batches import Samples
 from piefs.training.columns import Columns
+from piefs.training.config import Settings
 from piefs.training.step import TurnLoss, losses_on
 
 LOSSES = {
@@ -40,6 +42,24 @@ class HeldOut:
     columns: Columns
     objective: Objective
     needs_loss: bool
+
+    @classmethod
+    def of(
+        cls,
+        validation: Validation | None,
+        settings: Settings,
+        objective: Objective,
+        frozen: Sequence[ScalarMap],
+    ) -> HeldOut | None:
+        """The validation rows, if there are any, with the columns of the frozen maps."""
+        if validation is None:
+            return None
+        columns = Columns(validation.samples.x, settings.n_components, frozen)
+        in_turn = isinstance(objective, SequentialObjective)
+        if isinstance(objective, SequentialObjective):
+            # All validation rows count at once, so their own Gram matrix is meant.
+            objective = replace(objective, population_gram=False)
+        return cls(validation, columns, objective, in_turn and settings.patience is not None)
 
     def row(self, params: Trainable, readout: Readout) -> Row:
         """The scores of the readout, and the losses where they are watched."""

@@ -14,23 +14,15 @@ the state before them, which a resumed run has too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 
 from piefs.core.losses import ReadoutLoss, cross_entropy
-from piefs.core.objectives import (
-    Batch,
-    JointObjective,
-    Objective,
-    SequentialObjective,
-    SpectralObjective,
-)
-from piefs.training.batches import Samples, chunk_length, chunks, prefetched
+from piefs.core.objectives import Batch, StepRecord
+from piefs.training.batches import Samples, feed
 from piefs.training.checks import SOLVERS
 from piefs.training.columns import Columns
 from piefs.training.config import Settings
-from piefs.training.following import follow_maps, passes_mark
 from piefs.training.history import HeldOut, Validation
 from piefs.training.runtime import drop_compiled_if_many
 from piefs.training.sharding import telling_of_loss
@@ -41,11 +33,12 @@ from piefs.training.state import (
     initial_state,
     rate_in_force,
     with_interval_over,
+    with_metric_refreshed,
     with_rate_cut,
     with_steps_counted,
     with_turn_over,
 )
-from piefs.training.step import Steps, TurnLoss, descend
+from piefs.training.step import Steps, TurnLoss, descend, objective_for
 
 Callback = Callable[[TrainState], object]
 """Sees the state between chunks; what returns True asks for the run to end (see `callbacks`)."""
@@ -72,31 +65,28 @@ def train(
     """
     _check(settings, n_outputs, readout_loss, validation)
     drop_compiled_if_many()
-    objective = _objective(settings, readout_loss, samples)
+    objective = objective_for(settings, readout_loss, samples)
     state = state or initial_state(samples, settings, n_outputs, warm_start)
-    devices = samples.devices
-    cache = Columns(samples.x, settings.n_components, state.frozen, devices)
-    held_out = _held_out(validation, settings, objective, state)
-    is_asked_to_end = False
+    devices, K = samples.devices, settings.n_components
+    columns = Columns(samples.x, K, state.frozen, devices)  # φ_j(x) of frozen maps, computed once
+    held_out = HeldOut.of(validation, settings, objective, state.frozen)
+    is_over = False
 
-    for k in range(state.k, settings.n_components, settings.maps_at_once):  # 1: for k = 1 to K do
-        frozen_error = cache.frozen_gram_error(samples.weights)
-        feed = _feed(samples, settings, k, state.step, cache)  # 3: θ_j fixed for all j < k
-        descended = partial(_descended, samples, settings, objective, frozen_error, held_out)
-        for batches in prefetched(feed):  # 2: until the budget is exhausted do
-            if devices.any(is_asked_to_end or has_converged(state, settings)):
+    for k in range(state.k, K, settings.maps_at_once):  # 1: for k = 1 to K do
+        loss = TurnLoss(objective, k, columns.frozen_gram_error(samples.weights))  # 3: θ_j fixed
+        for chunk in feed(samples, columns.values, settings, k, state.step):  # 2: until the budget
+            if devices.any(is_over or has_converged(state, settings)):  # is exhausted do
                 break
-            while (after := descended(state, *batches)) is None:  # 4, 5, 6: see `loss_on`
-                state = with_rate_cut(state, settings)
-            state = after
-            is_asked_to_end = _any_asks_to_end(callbacks, state)
+            state, sums = _stepped(state, chunk, loss, samples, settings)  # 4, 5, 6: see `loss_on`
+            state = with_steps_counted(state, settings, sums, chunk[2], held_out)
+            is_over = _any_asks_to_end(callbacks, state)
         state = with_interval_over(state, settings, held_out)
-        if k + settings.maps_at_once < settings.n_components:  # later turns will need them
-            for columns in (cache, *([held_out.columns] if held_out else [])):
-                columns.append(state.params.phi)
+        if k + settings.maps_at_once < K:  # later turns will need them
+            for cache in (columns, *([held_out.columns] if held_out else [])):
+                cache.append(state.params.phi)
         state = with_turn_over(state, settings, samples, warm_start)
-        is_asked_to_end |= _any_asks_to_end(callbacks, state)
-        if devices.any(is_asked_to_end):
+        is_over |= _any_asks_to_end(callbacks, state)
+        if devices.any(is_over):
             break
     return state
 
@@ -115,104 +105,38 @@ def _check(
         raise ValueError("patience needs validation rows to watch")
 
 
-def _objective(settings: Settings, readout_loss: ReadoutLoss | None, samples: Samples) -> Objective:
-    # A batch of one row has no halves, and one of all rows is the population as far as is known.
-    population_gram = settings.gram == "population" and 1 < settings.batch_size < len(samples)
-    shared = {
-        "readout_loss": readout_loss,
-        "anisotropy": settings.metric.anisotropy,
-        "population_gram": population_gram,
-        "n_rows": samples.n_effective,
-    }
-    if settings.solver == "sequential":
-        return SequentialObjective(settings.weighting, **shared)
-    if settings.solver == "spectral":
-        has_energy = settings.energy_weight > 0
-        return SpectralObjective(settings.energy_weight, settings.metric.anisotropy, has_energy)
-    prefix_weight = (settings.weighting.prefix or 0.0) if settings.solver == "nested" else 0.0
-    return JointObjective(settings.weighting.orth, settings.energy_weight, prefix_weight, **shared)
-
-
-def _held_out(
-    validation: Validation | None, settings: Settings, objective: Objective, state: TrainState
-) -> HeldOut | None:
-    if validation is None:
-        return None
-    columns = Columns(validation.samples.x, settings.n_components, state.frozen)
-    if isinstance(objective, SequentialObjective):
-        # All validation rows count at once, so it is their own Gram matrix that is meant.
-        objective = replace(objective, population_gram=False)
-    needs_losses = settings.patience is not None and settings.solver == "sequential"
-    return HeldOut(validation, columns, objective, needs_losses)
-
-
-def _feed(
-    samples: Samples, settings: Settings, k: int, first_step: int, cache: Columns
-) -> Iterator[tuple[Batch, int, int]]:
-    batch_size, total = min(settings.batch_size, len(samples)), settings.steps_per_component
-    interval = min(settings.optimizer.log_every, total)
-    length = chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval)
-    return chunks(
-        samples,
-        cache.values,
-        seed=settings.seed,
-        k=k,
-        batch_size=batch_size,
-        first_step=first_step,
-        n_steps=total,
-        length=length,
-        window=settings.optimizer.window,
-    )
-
-
-def _descended(
+def _stepped(
+    state: TrainState,
+    chunk: tuple[Batch, int, int],
+    loss: TurnLoss,
     samples: Samples,
     settings: Settings,
-    objective: Objective,
-    frozen_error: float,
-    held_out: HeldOut | None,
-    state: TrainState,
-    chunk: Batch,
-    first_step: int,
-    n_steps: int,
-) -> TrainState | None:
-    """The state after the steps of a chunk, or None where a number is not finite any more."""
-    devices = samples.devices
-    params, opt_state, sums, is_finite = devices.here(
-        descend(
-            *devices.everywhere((state.params, state.opt_state)),
-            chunk,
-            TurnLoss(objective, state.k, frozen_error),
-            Steps(
-                first_step,
-                n_steps,
-                settings.steps_per_component,
-                rate_in_force(state, settings),
-                settings.weight_decay,
-            ),
-            optimizer=settings.optimizer.rule,
-            mesh=devices.mesh,
+) -> tuple[TrainState, StepRecord]:
+    """The state after the steps of a chunk, and the sums of their records.
+
+    If a number is not finite after them, they are taken again at a smaller rate.
+    """
+    devices, (batches, first_step, n_steps) = samples.devices, chunk
+    given = devices.everywhere((state.params, state.opt_state))
+    while True:
+        steps = Steps(
+            first_step,
+            n_steps,
+            settings.steps_per_component,
+            rate_in_force(state, settings),
+            settings.weight_decay,
         )
-    )
-    if devices.any(not is_finite):  # all processes go back, or none
-        return None
+        rule = settings.optimizer.rule
+        after = descend(*given, batches, loss, steps, optimizer=rule, mesh=devices.mesh)
+        params, opt_state, sums, is_finite = devices.here(after)
+        if not devices.any(not is_finite):  # all processes go back, or none
+            break
+        state = with_rate_cut(state, settings)
     state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
-    state = _with_metric_refreshed(state, settings, samples, n_steps)
-    return with_steps_counted(state, settings, sums, n_steps, held_out)
+    return with_metric_refreshed(state, settings, samples, n_steps), sums
 
 
 def _any_asks_to_end(callbacks: Sequence[Callback], state: TrainState) -> bool:
     """Show the state to all callbacks; whether one of them returned True."""
     answers = [callback(state) for callback in callbacks]  # none is passed over
     return any(answers)
-
-
-def _with_metric_refreshed(
-    state: TrainState, settings: Settings, samples: Samples, n_steps: int
-) -> TrainState:
-    """The state, a metric that follows the maps set anew where a share of the steps is done."""
-    metric, total = state.params.metric, settings.steps_per_component
-    before = state.step - n_steps
-    if not metric.follows_maps or not passes_mark(before, state.step, total):
-        return state
-    return replace(state, params=follow_maps(state.params, state.frozen, samples, settings.seed))

@@ -6,18 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
 
+from piefs.core.agop import outer_product
 from piefs.core.losses import Readout, init_readout
 from piefs.core.maps import ScalarMap, init_map, is_single, stack, unstack
 from piefs.core.metric import MetricField, init_metric
 from piefs.core.networks import generator
 from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, init_prefix_readouts
 from piefs.errors import DivergedError
-from piefs.training.batches import Samples
+from piefs.training.batches import Samples, some_rows
 from piefs.training.columns import energies_of, log_scale_range
 from piefs.training.config import TOLERANCE, Settings
 from piefs.training.history import LOSSES, HeldOut, has_plateaued, means_of
@@ -229,3 +231,41 @@ def with_interval_over(
         row |= held_out.row(state.params, state.readout)
     fresh_interval = (0, (0.0,) * len(total))
     return replace(state, interval=fresh_interval, history=(*state.history, row))
+
+
+# --- metrics that follow the maps --------------------------------------------------------------
+
+N_MARKS = 20
+"""How often in a turn a metric is set anew: recursive feature machines take five to ten rounds,
+but each of them solves for its predictor exactly."""
+
+MOST_ROWS = 4096
+
+
+def passes_mark(before: int, after: int, total: int) -> bool:
+    """Whether the steps from `before` to `after` complete one of the turn's N_MARKS shares."""
+    return before * N_MARKS // total < after * N_MARKS // total
+
+
+def follow_maps(
+    params: Trainable, frozen: Sequence[ScalarMap], samples: Samples, seed: int
+) -> Trainable:
+    """What descends, its metric set from all maps so far, on at most MOST_ROWS training rows."""
+    maps = params.phi
+    if is_single(maps):
+        maps = stack([*frozen, maps])
+    n = len(samples)
+    rows = some_rows(seed, n, MOST_ROWS) if n > MOST_ROWS else slice(n)
+    found = outer_product(maps, samples.x[rows], samples.weights[rows])
+    metric: Any = params.metric
+    return eqx.tree_at(lambda p: p.metric, params, metric.refreshed(found))
+
+
+def with_metric_refreshed(
+    state: TrainState, settings: Settings, samples: Samples, n_steps: int
+) -> TrainState:
+    """The state, its metric set from the maps again if a share of the turn's steps is done."""
+    before, total = state.step - n_steps, settings.steps_per_component
+    if not state.params.metric.follows_maps or not passes_mark(before, state.step, total):
+        return state
+    return replace(state, params=follow_maps(state.params, state.frozen, samples, settings.seed))

@@ -24,8 +24,19 @@ from jax import Array
 from jax.sharding import Mesh, PartitionSpec
 from jax.typing import ArrayLike
 
-from piefs.core.objectives import Batch, Objective, StepRecord, Trainable, loss_on
-from piefs.training.config import Optimizer
+from piefs.core.losses import ReadoutLoss
+from piefs.core.objectives import (
+    Batch,
+    JointObjective,
+    Objective,
+    SequentialObjective,
+    SpectralObjective,
+    StepRecord,
+    Trainable,
+    loss_on,
+)
+from piefs.training.batches import Samples
+from piefs.training.config import Optimizer, Settings
 from piefs.training.sharding import ROWS, added_up, total_of_devices
 
 Total = Callable[[Any], Any]
@@ -60,6 +71,27 @@ class TurnLoss(eqx.Module):
     ) -> tuple[Array, StepRecord]:
         """L on a batch, and its parts."""
         return loss_on(self.objective, params, batch, self.k, self.frozen_error, total)
+
+
+def objective_for(
+    settings: Settings, readout_loss: ReadoutLoss | None, samples: Samples
+) -> Objective:
+    """What the settings ask to minimise on these rows."""
+    # A batch of one row has no halves, and one of all rows is the population as far as is known.
+    population_gram = settings.gram == "population" and 1 < settings.batch_size < len(samples)
+    shared = {
+        "readout_loss": readout_loss,
+        "anisotropy": settings.metric.anisotropy,
+        "population_gram": population_gram,
+        "n_rows": samples.n_effective,
+    }
+    if settings.solver == "sequential":
+        return SequentialObjective(settings.weighting, **shared)
+    if settings.solver == "spectral":
+        has_energy = settings.energy_weight > 0
+        return SpectralObjective(settings.energy_weight, settings.metric.anisotropy, has_energy)
+    prefix_weight = (settings.weighting.prefix or 0.0) if settings.solver == "nested" else 0.0
+    return JointObjective(settings.weighting.orth, settings.energy_weight, prefix_weight, **shared)
 
 
 class Steps(NamedTuple):

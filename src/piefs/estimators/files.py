@@ -1,7 +1,7 @@
 """Fitted estimators as model folders, and back.
 
-A folder holds arrays and a JSON document; from the document's settings the shapes of all arrays
-follow, and the weights must fit them exactly. Nothing in a folder is ever executed.
+A folder holds arrays and a JSON document; the document's structure says of what the model is made,
+and the weights must fit it exactly. Nothing in a folder is ever executed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from piefs.core.trees import filled, named_arrays
+from piefs.core.model import Model
+from piefs.core.trees import MISMATCH, filled, named_arrays, structure_of, tree_of
 from piefs.core.weighting import DAMPENINGS
 from piefs.data.files import DAMAGE, described
 from piefs.data.folders import read_folder, write_folder
@@ -32,7 +33,9 @@ ESTIMATORS: dict[str, type[BasePIEFS]] = {
     "PIEFSRegressor": PIEFSRegressor,
     "PIEFSTransformer": PIEFSTransformer,
 }
-FORMAT = 2
+FORMAT, FLAT_FORMAT = 3, 2
+"""What is written, and what earlier versions wrote: flat settings that shapes follow from."""
+
 MOST_LAYERS = 100
 LABEL_TYPES = {"b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str, "O": object}
 
@@ -43,11 +46,8 @@ def save(estimator: BasePIEFS, folder: Path, extra: dict[str, Any] | None = None
         raise InputError("this estimator is not fitted yet: call fit before save")
     if callable(estimator.settings_.metric.name):
         raise InputError("a model with a metric of your own cannot be saved: it has no name")
-    arrays = named_arrays(estimator.model_)
-    for name in ("center", "scale"):
-        arrays[f"{name}64"] = arrays.pop(f"scaling.{name}")
-        arrays[name] = arrays[f"{name}64"].astype(estimator._dtype)
-    write_folder(folder, arrays, _document(estimator) | (extra or {}), FORMAT)
+    document = _document(estimator) | {"structure": structure_of(estimator.model_)}
+    write_folder(folder, named_arrays(estimator.model_), document | (extra or {}), FORMAT)
 
 
 def _document(estimator: BasePIEFS) -> dict[str, Any]:
@@ -98,7 +98,7 @@ def load(folder: str | Path) -> PIEFSClassifier | PIEFSRegressor | PIEFSTransfor
 
 def load_with_document(folder: Path) -> tuple[Any, dict[str, Any]]:
     """The fitted estimator and the whole document of a model folder."""
-    arrays, document = read_folder(folder, (FORMAT,))
+    arrays, document = read_folder(folder, (FORMAT, FLAT_FORMAT))
     try:
         return _rebuild(arrays, document), document
     except InputError as error:
@@ -123,17 +123,15 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     n_outputs = _count(document, "n_outputs", 0)
     if document["feature_names"] is not None:
         estimator.feature_names_in_ = np.array(document["feature_names"], dtype=object)
-    for name in ("center", "scale"):
-        values = arrays.pop(f"{name}64")
-        arrays.pop(name)
-        arrays[f"scaling.{name}"] = values
-        if values.shape != (estimator.n_features_in_,) or values.dtype != np.float64:
-            raise ModelFileError(f"the {name} of the inputs does not fit model.json")
-        setattr(estimator, f"{name}_", values)
     sizes = estimator.n_features_in_, n_outputs
     _check_sizes(settings, *sizes, arrays)
-    like = model_shapes(settings, *sizes, estimator._dtype)
-    estimator.model_ = filled(like, arrays)
+    if document["format_version"] == FLAT_FORMAT:
+        estimator.model_ = _of_flat_format(settings, sizes, arrays)
+    else:
+        estimator.model_ = tree_of(document["structure"], arrays)
+    _check_model(estimator.model_, settings, sizes)
+    scaling: Any = estimator.model_.scaling
+    estimator.center_, estimator.scale_ = scaling.center, scaling.scale
     estimator.gram_error_ = float(document["gram_error"])
     n_components = estimator.n_components_ = settings.n_components
     energies = np.array(document["energies"], dtype=float)
@@ -158,6 +156,34 @@ def _rebuild(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
         estimator.target_center_ = np.array(units["center"], dtype=float).reshape(shape)
         estimator.target_scale_ = np.array(units["scale"], dtype=float).reshape(shape)
     return estimator
+
+
+def _of_flat_format(
+    settings: Settings, sizes: tuple[int, int], arrays: dict[str, np.ndarray]
+) -> Model:
+    """The model of format 2, which has the scaling twice: in the model's precision and double."""
+    for name in ("center", "scale"):
+        arrays.pop(name)
+        arrays[f"scaling.{name}"] = arrays.pop(f"{name}64")
+    return filled(model_shapes(settings, *sizes, np.dtype(settings.optimizer.dtype)), arrays)
+
+
+def _check_model(model: Any, settings: Settings, sizes: tuple[int, int]) -> None:
+    """Refuse parts that do not fit each other, or the settings."""
+    if not isinstance(model, Model) or model.scaling is None:
+        raise ModelFileError("model.json describes no model of an estimator")
+    n_maps, (n_features, n_outputs) = settings.n_components, sizes
+    expected = {
+        "scaling.center": (model.scaling.center, (n_features,)),
+        "scaling.scale": (model.scaling.scale, (n_features,)),
+        "mixing": (model.mixing, (n_maps, n_maps)),
+        "readout.weights": (model.readout.weights, (n_outputs, n_maps)),
+    }
+    for name, (array, shape) in expected.items():
+        if array.shape != shape:
+            raise ModelFileError(f"{MISMATCH}: {name} is {list(array.shape)}, not {list(shape)}")
+    if str(model.mixing.dtype) != settings.optimizer.dtype:
+        raise ModelFileError(f"{MISMATCH}: they are {model.mixing.dtype}")
 
 
 def _count(document: dict[str, Any], name: str, least: int) -> int:

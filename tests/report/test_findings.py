@@ -86,7 +86,7 @@ def test_bad_scores_are_found(path, value, kind):
             "by_maps.scores.validation",
             [0.8, 0.959, 0.96],
             "fewer-maps-suffice",
-            "first 2 maps of 4",
+            "first 2 of 4 maps",
         ),
     ],
 )

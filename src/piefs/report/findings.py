@@ -212,10 +212,13 @@ def fewer_maps_suffice(evidence: dict[str, Any]) -> Finding | None:
     enough = by_maps["kept"][int(np.argmax(scores >= scores[-1] - SUFFICIENT))]
     if enough > by_maps["kept"][-1] / 2:
         return None
+    n = by_maps["kept"][-1]
+    few = f"The first of {n} maps alone gives"
+    if enough > 1:
+        few = f"The first {enough} of {n} maps give"
     return Finding(
         "fewer-maps-suffice",
-        f"The first {f'{enough} maps' if enough > 1 else 'map alone'} of {by_maps['kept'][-1]} "
-        "already give a linear probe nearly its full score.",
+        f"{few} a linear probe nearly its full score.",
         f"-k {enough} makes a smaller model with much the same score.",
         bad=False,
     )

@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from commands import COMMAND, piefs, piefs_process
+from piefs import app
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -67,6 +69,27 @@ def test_help_lists_the_commands_without_loading_the_engine():
     assert loaded.stdout.strip() == "set()"
 
 
+def test_without_app_the_command_says_what_to_install(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as end:
+        app.main()
+    assert end.value.code == 2
+    told = capsys.readouterr().err
+    assert "pip install 'piefs-learn[app]'" in told
+    assert len(told.splitlines()) == 1
+
+
+def test_an_earlier_run_is_cleared_only_once_the_new_one_trains(messy, tmp_path):
+    shutil.copytree(messy[0] / "run", tmp_path / "run")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    done = piefs(
+        *("fit", messy[0] / "train.csv", "--target", "churn", "--missing", "impute", *SMALL),
+        *("--metric", "round", "--out", tmp_path / "run", "--force"),
+    )
+    assert done.returncode == 2
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
 def test_a_mistyped_model_is_told_before_anything_heavy_is_loaded():
     probe = (
         "import sys; from piefs.app.main import main\n"
@@ -79,6 +102,7 @@ def test_a_mistyped_model_is_told_before_anything_heavy_is_loaded():
     assert done.stderr.strip() == "piefs: there is no model at nowhere"
 
 
+@pytest.mark.slow
 def test_json_output_is_the_metrics_file_and_nothing_else(tmp_path):
     done = piefs_process(
         *("fit", "circles", *SMALL, "--metric", "diag", "--no-report", "--out", tmp_path, "--json")
@@ -98,7 +122,7 @@ def test_settings_come_from_a_file_and_options_win(tmp_path):
     )
     config = json.loads(done.stdout)["config"]
     assert (config["n_components"], config["activation"], config["hidden"]) == (2, "tanh", [8, 8])
-    assert config["log_every"] == 50  # the preset named in the file
+    assert config["preset"] == "fast"  # named in the file
 
 
 def test_quiet_prints_nothing_and_a_finished_run_is_not_overwritten(tmp_path):
@@ -167,6 +191,7 @@ def test_inspect_tells_columns_classes_and_settings(messy):
     assert document["class_names"] == ["leaves", "stays"]
 
 
+@pytest.mark.slow
 def test_grouped_and_timed_splits_are_offered(messy):
     folder, _ = messy
     for option in (["--group", "color"], ["--time", "joined"]):
@@ -302,6 +327,7 @@ def test_data_list_and_path_know_the_files():
         assert piefs("data", "path", "mnist").stdout.strip().endswith("mnist.npz")
 
 
+@pytest.mark.slow
 def test_debug_shows_the_traceback(tmp_path):
     done = piefs_process("fit", "three-moons", "--debug", "--out", tmp_path)
     assert "Traceback" in done.stderr
@@ -319,6 +345,7 @@ def wait_for(path, process, seconds=120):
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_interrupting_says_how_to_resume_and_a_second_process_is_kept_out(tmp_path):
     arguments = [*LONG, "--out", str(tmp_path / "run")]
     # Where tests run in the background, Ctrl-C is ignored, and children inherit that.

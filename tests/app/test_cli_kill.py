@@ -4,12 +4,15 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from lab.fuzz.soak import soak, weights
 from lab.fuzz.victim import whole_run
 
 
+@pytest.mark.slow
 def test_kills_at_random_moments_do_not_change_a_byte(tmp_path):
     begun = time.monotonic()
     whole_run(tmp_path / "whole")

@@ -56,6 +56,7 @@ def cut_off(tmp_path_factory, precise):
     return out, *ends(processes, 30)
 
 
+@pytest.mark.slow
 def test_processes_end_with_the_reason_when_one_is_lost(cut_off):
     _, codes, said = cut_off
     assert codes[2] == -signal.SIGKILL
@@ -65,6 +66,7 @@ def test_processes_end_with_the_reason_when_one_is_lost(cut_off):
     assert "--resume" in said[1][1]
 
 
+@pytest.mark.slow
 def test_run_goes_on_with_another_number_of_processes(cut_off, precise, tmp_path):
     out, _, _ = cut_off
     codes, said = ends(begin(out, 2, "--resume", *precise), 240)
@@ -77,6 +79,7 @@ def test_run_goes_on_with_another_number_of_processes(cut_off, precise, tmp_path
     np.testing.assert_allclose(resumed, alone, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_folder_in_use_ends_all_processes(cut_off):
     out, _, _ = cut_off
     codes, said = ends(begin(out, 2), 60)

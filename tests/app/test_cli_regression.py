@@ -150,6 +150,7 @@ def test_resuming_a_finished_run_tells_its_metrics_again(homes):
     assert json.loads(done.stdout) == json.loads((folder / "run" / "metrics.json").read_text())
 
 
+@pytest.mark.slow
 def test_whole_numbers_are_predicted_as_numbers_if_that_is_asked_for(homes):
     folder, _ = homes
     done = piefs(
@@ -177,6 +178,7 @@ def test_what_cannot_be_scored_is_said(homes, name, target, said):
         score(folder / "run", folder / name, target)
 
 
+@pytest.mark.slow
 def test_a_regressor_of_the_plane_predicts_for_classes_but_is_not_scored_on_them(tmp_path, capsys):
     rows = (f"{i % 7},{i % 5},{i / 2}" for i in range(40))
     (tmp_path / "plane.csv").write_text("\n".join(["a,b,y", *rows]))
@@ -211,6 +213,7 @@ def test_a_gap_between_training_and_validation_is_said(task, name, train, valida
         assert "fit_transform(X, y, cross_fit=True)" in gap.advice
 
 
+@pytest.mark.slow
 def test_the_gap_is_printed_under_the_scores(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f},{b:.3f},{rng.integers(2)}" for a, b in rng.normal(size=(60, 2))]

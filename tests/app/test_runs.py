@@ -76,6 +76,7 @@ def test_history_has_a_row_an_interval(moons_run):
     assert 0 <= float(rows[-1]["validation_accuracy"]) <= 1
 
 
+@pytest.mark.slow
 def test_a_run_map_after_map_tells_the_maps_apart_and_draws_their_weights(tmp_path):
     metrics = run(load("two-moons"), tmp_path, solver="sequential", **SMALL, report=False)
     assert metrics["steps"] + metrics["steps_saved"] == 180
@@ -84,6 +85,7 @@ def test_a_run_map_after_map_tells_the_maps_apart_and_draws_their_weights(tmp_pa
     assert (tmp_path / "figures" / "weights.png").stat().st_size > 5000
 
 
+@pytest.mark.slow
 def test_same_seed_writes_the_same_weights_byte_for_byte(moons_run, tmp_path):
     out, _ = moons_run
     run(load("two-moons"), tmp_path / "same", **PLAIN)
@@ -96,6 +98,7 @@ def test_same_seed_writes_the_same_weights_byte_for_byte(moons_run, tmp_path):
     assert other != first
 
 
+@pytest.mark.slow
 def test_unsupervised_run_scores_a_default_logistic_probe(tmp_path):
     data = load("digits")
     metrics = run(data, tmp_path, task="unsupervised", **PLAIN)

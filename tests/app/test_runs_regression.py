@@ -96,6 +96,7 @@ def test_a_run_that_was_cut_off_resumes_to_the_same_bytes(finished, tmp_path):
     assert (tmp_path / weights).read_bytes() == (finished[0] / weights).read_bytes()
 
 
+@pytest.mark.slow
 def test_without_labels_the_scores_are_those_of_least_squares_on_the_coordinates(tmp_path):
     data = numbers(3)
     metrics = run(data, tmp_path, task="unsupervised", **SMALL | {"report": True, "figures": False})

@@ -221,27 +221,23 @@ class _BoundedFile(io.FileIO):
 
 
 class _Bar:
-    """What pooch asks of a progress bar, drawn by rich."""
+    """A progress bar of rich as pooch drives one, which sets `total` once it is known."""
+
+    total: float | None = None
 
     def __init__(self, progress: Any, task: Any) -> None:
         self.progress, self.task = progress, task
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "total":  # pooch sets it when it knows
-            self.progress.update(self.task, total=value or None)
-        else:
-            super().__setattr__(name, value)
-
     def update(self, n_bytes: int) -> None:
-        """Count bytes that have come."""
-        self.progress.advance(self.task, n_bytes)
+        """Count bytes received."""
+        self.progress.update(self.task, advance=n_bytes, total=self.total or None)
 
     def reset(self) -> None:
         """Count from zero again."""
         self.progress.reset(self.task)
 
     def close(self) -> None:
-        """Nothing: the bar goes when the download is over."""
+        """Nothing: the bar vanishes when the download is over."""
 
 
 @contextmanager

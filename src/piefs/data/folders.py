@@ -18,7 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data.files import bounded_bytes, described, read_json, reading, write_bytes, write_json
+from piefs.data.files import (
+    bounded_bytes,
+    described,
+    optional,
+    read_json,
+    reading,
+    write_bytes,
+    write_json,
+)
 from piefs.errors import InputError, ModelFileError
 
 WEIGHTS, DOCUMENT = "weights.safetensors", "model.json"
@@ -33,13 +41,12 @@ def held(folder: Path) -> Iterator[None]:
 
     The operating system frees the lock of a dead process. The file names its holder.
     """
-    from filelock import FileLock, Timeout
-
-    lock, existed = FileLock(folder / LOCK, timeout=0), folder.exists()
+    filelock = optional("filelock", f"a lock on {folder}")
+    lock, existed = filelock.FileLock(folder / LOCK, timeout=0), folder.exists()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         lock.acquire()
-    except Timeout as error:
+    except filelock.Timeout as error:
         raise InputError(
             f"{_holder(folder / LOCK)} is writing to {folder}; wait for it, or choose another --out"
         ) from error

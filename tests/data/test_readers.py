@@ -99,6 +99,7 @@ def test_names_that_count_are_names(tmp_path):
         (b"1.5,2,x\n1,2,3\n", None),
         (b"1.5,2,3\n1,2,3\n", "no header; add a first line"),
         (b'a,b\n1,"2\n3,4\n', "line 2: .* quotes"),
+        (b'a,b\n1,2\n"3"3,4\n', "line 3: .* quotes"),
         (b"\x00\x01\x02PK", "not a text file.* UTF-8"),
         ("a,b\nä,1\n".encode("utf-16"), "not a text file.* UTF-8"),
         ("a,b\n1,1\nä,1\n".encode("latin-1"), "line 3: not UTF-8"),

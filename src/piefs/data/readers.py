@@ -28,7 +28,7 @@ from piefs.errors import InputError
 STREAMED_KINDS = ".npy, .parquet, a folder of .parquet files, or .zarr"
 DELIMITERS = ",;\t"
 DECIMAL_COMMA = r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$"
-_QUOTED_OR_MARGIN = re.compile(rb'"[^"]*"|(?<=[,;\t\r\n]) +(?=")')
+_QUOTED_CELL = re.compile(rb'(?:^|(?<=[,;\t\r\n]))"(?:[^"]|"")*"(?=[,;\t\r\n]|$)')
 MOST_BLOCK_BYTES = 2**30
 
 
@@ -59,22 +59,28 @@ def read_table(path: Path) -> Table:
 
 
 def read_csv(path: Path) -> Table:
-    """A table of text with a header; comma, semicolon or tab separate the cells."""
+    """A table of text with a header; comma, semicolon or tab separate the cells.
+
+    pyarrow reads it if each line is a record. Python's own reader, which is slower but strict and
+    knows lines, reads files with line ends or stray quotes in cells, and says which line is wrong.
+    """
     content, text = _text(path)
     delimiter = _delimiter(text)
     names = _header(next(_records(text, delimiter, path), (1, []))[1], path)
     require_few_columns(path, len(names))
-    columns = _parsed(content, delimiter, len(names), path)
-    if columns is None:
-        _lines(text, delimiter, len(names), path)  # says what is wrong, and on which line
-        raise InputError(f"{path} is damaged; write it again")
-    n, n_lines = len(columns[0]), text.count("\n") + (not text.endswith("\n"))
-    lines = np.arange(2, n + 2)
-    if n_lines != n + 1 or content.count(b'"') % 2:  # blank lines, or quotes around line ends
-        lines = _lines(text, delimiter, len(names), path)
-        if len(lines) != n:
-            raise InputError(f"{path} has quotes that do not match; correct them")
-    return Table(dict(zip(names, columns, strict=True)), str(path), lines, "line")
+    arrow, compute = (arrow_module(name, path) for name in ("pyarrow", "pyarrow.compute"))
+    columns = _quick_columns(content, delimiter, len(names), path)
+    n_lines = text.count("\n") + (not text.endswith("\n"))
+    if columns and len(columns[0]) == n_lines - 1:
+        lines = np.arange(2, n_lines + 1)
+    else:
+        cells, lines = _cells(text, delimiter, len(names), path)
+        columns = [arrow.array(column, arrow.string()) for column in cells]
+    columns = map(compute.utf8_trim_whitespace, columns)
+    if delimiter == ";":  # usual in countries that write 1,5 for 1.5
+        columns = (compute.replace_substring_regex(c, DECIMAL_COMMA, r"\1.\2") for c in columns)
+    found = [column.to_numpy(zero_copy_only=False).astype(object) for column in columns]
+    return Table(dict(zip(names, found, strict=True)), str(path), lines, "line")
 
 
 def _text(path: Path) -> tuple[bytes, str]:
@@ -90,35 +96,29 @@ def _text(path: Path) -> tuple[bytes, str]:
         raise InputError(f"{path}, line {line}: not UTF-8 text; save it as CSV in UTF-8") from error
 
 
-def _parsed(content: bytes, delimiter: str, width: int, path: Path) -> list[np.ndarray] | None:
-    """The cells below the header as text, without margins; None if a record has another width."""
-    arrow, compute, reader = (
-        arrow_module(name, path) for name in ("pyarrow", "pyarrow.compute", "pyarrow.csv")
-    )
-    if f'{delimiter} "'.encode() in content:  # pyarrow wants quotes next to the delimiter
-        content = _QUOTED_OR_MARGIN.sub(lambda m: m[0] if m[0][:1] == b'"' else b"", content)
+def _quick_columns(content: bytes, delimiter: str, width: int, path: Path) -> list[Any] | None:
+    """The cells below the header, all as text; None unless quotes and widths are as expected."""
+    if b'"' in content and b'"' in _QUOTED_CELL.sub(b"", content):
+        return None
+    arrow, reader = (arrow_module(name, path) for name in ("pyarrow", "pyarrow.csv"))
     names = [str(j) for j in range(width)]
     try:
-        table = reader.read_csv(
-            arrow.BufferReader(content),
-            reader.ReadOptions(
-                use_threads=False,
-                block_size=min(len(content) + 1, MOST_BLOCK_BYTES),
-                column_names=names,
-            ),
-            reader.ParseOptions(
-                delimiter=delimiter,
-                newlines_in_values=True,
-                invalid_row_handler=lambda row: "error" if row.text.strip() else "skip",
-            ),
-            reader.ConvertOptions(column_types=dict.fromkeys(names, arrow.string())),
-        ).slice(1)
+        return (
+            reader.read_csv(
+                arrow.BufferReader(content),
+                reader.ReadOptions(
+                    use_threads=False,
+                    block_size=min(len(content) + 1, MOST_BLOCK_BYTES),
+                    column_names=names,
+                ),
+                reader.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                reader.ConvertOptions(column_types=dict.fromkeys(names, arrow.string())),
+            )
+            .slice(1)
+            .columns
+        )
     except arrow.ArrowInvalid:
         return None
-    columns = map(compute.utf8_trim_whitespace, table.columns)
-    if delimiter == ";":  # usual in countries that write 1,5 for 1.5
-        columns = (compute.replace_substring_regex(c, DECIMAL_COMMA, r"\1.\2") for c in columns)
-    return [column.to_numpy(zero_copy_only=False).astype(object) for column in columns]
 
 
 def _delimiter(text: str) -> str:
@@ -152,9 +152,9 @@ def _records(text: str, delimiter: str, path: Path) -> Iterator[tuple[int, list[
         ) from error
 
 
-def _lines(text: str, delimiter: str, width: int, path: Path) -> np.ndarray:
-    """The lines on which the records below the header start; all have as many cells as it has."""
-    lines = []
+def _cells(text: str, delimiter: str, width: int, path: Path) -> tuple[list[Any], np.ndarray]:
+    """The columns below the header, and the lines on which their records start."""
+    lines, rows = [], []
     for line, record in islice(_records(text, delimiter, path), 1, None):
         if len(record) != width:
             raise InputError(
@@ -163,7 +163,8 @@ def _lines(text: str, delimiter: str, width: int, path: Path) -> np.ndarray:
                 f"{delimiter!r}"
             )
         lines.append(line)
-    return np.array(lines, int)
+        rows.append(record)
+    return [[row[j] for row in rows] for j in range(width)], np.array(lines, int)
 
 
 def _header(record: list[str], path: Path) -> list[str]:

@@ -4,7 +4,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
+from piefs import Optimizer, PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 
 # Small networks, batches and budgets: the checks are about behaviour, and each shape, of batches
 # too, compiles anew. Double
@@ -15,7 +15,7 @@ SMALL = {
     "steps_per_component": 200,
     "hidden": (4,),
     "batch_size": 8,
-    "dtype": "float64",
+    "optimizer": Optimizer(dtype="float64"),
     "random_state": 0,
 }
 
@@ -33,15 +33,25 @@ def expected_failures(estimator):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([PIEFSClassifier(**SMALL)])
+def test_scikit_learn_check(estimator, check):
+    checked(estimator, check)
+
+
+@pytest.mark.slow  # all three share `fit`
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(
     [
-        PIEFSClassifier(**SMALL),
         PIEFSRegressor(**SMALL),
         PIEFSTransformer(**SMALL, supervised=False),  # with labels it is the classifier's fit
     ],
     expected_failed_checks=expected_failures,
 )
-def test_scikit_learn_check(estimator, check):
+def test_scikit_learn_check_of_the_others(estimator, check):
+    checked(estimator, check)
+
+
+def checked(estimator, check):
     if check.func.__name__ in OF_ALL_ROWS:
         estimator = clone(estimator).set_params(batch_size=None)
     check(estimator)

@@ -9,8 +9,8 @@ from sklearn.datasets import make_blobs, make_moons
 from commands import piefs
 from piefs import Checkpoint, PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.errors import InputError
-from piefs.estimators.choosing import Stalling, fewest_maps
 from piefs.estimators.decisions import most_maps
+from piefs.estimators.selection import Stalling, fewest_maps
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -21,7 +21,7 @@ from piefs.callbacks import (
     TimeBudget,
 )
 from piefs.errors import InputError
-from piefs.estimators.budget import lowest_mean
+from piefs.estimators.selection import lowest_mean
 from piefs.training import graph
 from piefs.training.callbacks import write_history
 from piefs.training.config import PAPER

@@ -33,8 +33,8 @@ from piefs.core.objectives import (
 )
 from piefs.core.weighting import Dampened, Static
 from piefs.errors import InputError
-from piefs.estimators.budget import lowest_mean
 from piefs.estimators.decisions import WEIGHT_DECAYS, Facts, decided
+from piefs.estimators.selection import lowest_mean
 from piefs.training.batches import Samples
 from piefs.training.columns import coordinates_of
 from piefs.training.config import Settings

@@ -15,8 +15,6 @@ from piefs.core.model import Model
 from piefs.data.rows import Rows, is_lazy, quick, taken
 from piefs.errors import TrainingWarning
 from piefs.estimators.beginnings import as_trained, distilled_maps
-from piefs.estimators.budget import choose_budget
-from piefs.estimators.choosing import choose_n_components
 from piefs.estimators.coordinates import Coordinates
 from piefs.estimators.decisions import Facts, decays_for, decided, most_maps, rows_to_learn_from
 from piefs.estimators.finishing import finished_model
@@ -32,6 +30,7 @@ from piefs.estimators.rows import (
     set_aside,
 )
 from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
+from piefs.estimators.selection import choose_budget, choose_n_components
 from piefs.training.batches import Samples
 from piefs.training.callbacks import Stage, begin_stage, end_fit, preparation
 from piefs.training.checkpoint import Checkpoint

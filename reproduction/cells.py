@@ -83,7 +83,7 @@ class Cell:
 
     @property
     def split_seed(self) -> int:
-        """What deals the rows: the same for all seeds, unless the variant deals them anew."""
+        """What deals the rows: the same for all seeds, unless the variant deals them again."""
         return self.seed + 1 if self.variant == FRESH_SPLIT else 0
 
     def keywords(self, *, quick: bool = False) -> dict[str, Any]:

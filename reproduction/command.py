@@ -143,7 +143,7 @@ def _data_not_here(cells: list[Cell], data_dir: Path | None) -> dict[str, str]:
 class Display:
     """What is done of the grid, what is running and how long it may still take.
 
-    It looks anew each time it is drawn: between the ends of two cells an hour may pass.
+    It is computed each time it is drawn: an hour may pass between the ends of two cells.
     """
 
     progress: Progress | None = None

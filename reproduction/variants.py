@@ -7,7 +7,7 @@ from typing import Any
 from piefs.core.weighting import Static
 
 FRESH_SPLIT = "fresh-split"
-"""As the paper has it, but with the rows dealt anew for each seed."""
+"""As the paper has it, but with the rows dealt again for each seed."""
 
 WEIGHT_FACTORS: dict[str, dict[str, float]] = {
     "no-orthogonality": {"orth": 0.0},

@@ -19,6 +19,7 @@ from lab.experiments.data import SETS, Task
 from lab.experiments.records import recorded
 from lab.experiments.tables import table
 from piefs import PIEFSClassifier, PIEFSRegressor
+from piefs.data.rows import ScaledRows
 from piefs.errors import DivergedError
 from piefs.estimators.measures import loss_by_chance
 from piefs.training import diagnosis
@@ -122,7 +123,8 @@ def measured(task: Task, keywords: dict[str, Any], *, shuffled: bool) -> dict[st
         except DivergedError as error:
             return {"diverged": str(error)}
     target = ((y - y.mean()) / y.std())[:, None] if task.regression else y
-    samples = Samples(model._rows(x), target)
+    scaled = ScaledRows(x, model.center_, model.scale_, np.float32)[:]
+    samples = Samples(scaled, target)
     return {
         **statistics(evidence_of(model, samples)),
         "warned": [finding.kind for finding in model.warnings_],

@@ -35,7 +35,7 @@ class Counts:
 
 
 def start(folder: Path) -> Process:
-    """A run in a process of its own, which does not have to import everything anew."""
+    """A run in a process of its own, which does not have to import everything again."""
     process = PROCESSES.Process(target=whole_run, args=(folder,))
     process.start()
     return process

@@ -48,16 +48,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="lab.mutants", description=__doc__)
     parser.add_argument("modules", nargs="*", metavar="MODULE", help=f"of: {', '.join(SUBJECTS)}")
     parser.add_argument("--sample", type=int, default=100, help="changes of a module, at most")
-    parser.add_argument("--anew", action="store_true", help="try again what survived before")
+    parser.add_argument("--again", action="store_true", help="try again what survived before")
     asked = parser.parse_args()
     if unknown := set(asked.modules) - set(SUBJECTS):
         parser.error(f"no module {', '.join(sorted(unknown))}; there are {', '.join(SUBJECTS)}")
     import_libraries()
     for module in asked.modules or SUBJECTS:
-        try_module(module, asked.sample, asked.anew)
+        try_module(module, asked.sample, asked.again)
 
 
-def try_module(module: str, sample: int, anew: bool) -> None:
+def try_module(module: str, sample: int, again: bool) -> None:
     """Try a sample of a module's changes, and write down each verdict as it comes."""
     from lab.mutants.changes import changes_of
 
@@ -67,7 +67,7 @@ def try_module(module: str, sample: int, anew: bool) -> None:
         for change in changes_of(source_of(name).read_text(encoding="utf-8"))
     ]
     chosen = random.Random(0).sample(changes, min(sample, len(changes)))
-    trials = _known(module, anew)
+    trials = _known(module, again)
     _check_unchanged(module)
     for i, (name, change) in enumerate(chosen):
         key = f"{name} {change.difference}"
@@ -97,9 +97,9 @@ def _trial(name: str, source: str, tests: Sequence[str]) -> dict[str, Any]:
     return {"verdict": verdict, "by": by, "seconds": round(seconds, 1)}
 
 
-def _known(module: str, anew: bool) -> dict[str, dict[str, Any]]:
+def _known(module: str, again: bool) -> dict[str, dict[str, Any]]:
     trials = RESULTS[module]["trials"] if module in RESULTS else {}
-    return {key: one for key, one in trials.items() if not (anew and one["verdict"] == SURVIVED)}
+    return {key: one for key, one in trials.items() if not (again and one["verdict"] == SURVIVED)}
 
 
 def _write(module: str, n_changes: int, trials: dict[str, dict[str, Any]]) -> None:

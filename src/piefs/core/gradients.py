@@ -92,7 +92,7 @@ class DenseField(GradientField):
         return len(self.dealt)
 
     def parts(self, stride: int) -> Parts:
-        """The arrays as they are, or dealt anew."""
+        """The arrays as they are, or dealt out again."""
         return self.dealt if stride == self.stride else deal(gather(self.dealt), stride)
 
     def mapped_by(self, linear: Callable[[Array], Array]) -> DenseField:

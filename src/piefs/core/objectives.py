@@ -1,9 +1,8 @@
 """What training minimises: an objective takes sums over a batch's rows, and a loss of their totals.
 
 `SequentialObjective` is the body of Algorithm 1's inner loop: one map descends, those before it are
-frozen. Greedy training squeezes all classes into the first maps, which makes those rough, and later
-ones cannot mend them; under `JointObjective` all maps descend together and share the work. Its
-losses on prefixes of the maps bring their order back.
+frozen. Greedy training makes the first maps rough, since they must tell all classes apart; under
+`JointObjective` all maps share the work, and losses on prefixes of the maps keep their order.
 """
 
 from __future__ import annotations
@@ -137,14 +136,15 @@ class SequentialObjective(Objective):
         """Those of one map on top of the cached columns of the frozen ones."""
         phi_k, gradient = params.phi.value_and_gradient(batch.x)
         phi = batch.frozen + phi_k[:, None] * (jnp.arange(batch.frozen.shape[1]) == k)
-        by_row = row_half_sums(phi, batch.weight, k) if self.population_gram else None
+        by_row = self.population_gram
+        gram = row_half_sums(phi, batch.weight, k) if by_row else gram_sum(phi, batch.weight)
         energy = energy_sum(params.metric, batch.x, gradient, batch.weight)
         readout = None
         if self.readout_loss is not None:
             losses = self.readout_loss(params.readout(phi), batch.target)
             readout = weighted_sum(losses, batch.label_weight)
         return Sums(
-            by_row or gram_sum(phi, batch.weight),
+            gram,
             WeightedSum(energy, jnp.sum(batch.weight)),
             readout,
             _log_scales(self.anisotropy, params, batch),
@@ -172,9 +172,7 @@ class JointObjective(Objective):
 
     The weights are constants. With `prefix_weight` μ > 0 the first p maps must classify on their
     own, for every p, through a readout of their own. `population_gram` takes the unbiased estimate
-    of ‖C − I‖² from batches of `n_rows` (see `split_gram_error`); without it the batch's own Gram
-    matrix counts, which is right if a batch holds all rows. `readout_loss` is None in the
-    unsupervised mode.
+    of ‖C − I‖² (see `split_gram_error`), else the batch's own counts: right if it holds all rows.
     """
 
     orthogonality: float
@@ -224,10 +222,9 @@ class JointObjective(Objective):
 class SpectralObjective(Objective):
     """L = E|Φ(x) − ψ(x)|² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde, with eigenmaps ψ of a graph for targets.
 
-    Without labels, in many dimensions, the energy at the sample points alone is minimised by
-    functions that are flat around each point and arbitrary between them. Eigenmaps of a graph are
-    smooth from neighbour to neighbour; the maps learn to continue them. Without `has_energy` the
-    distance alone counts, and nothing else is computed.
+    Without labels, in many dimensions, functions that are flat around each point and arbitrary
+    between them minimise the energy at the points alone. Eigenmaps of a graph are smooth from
+    neighbour to neighbour; the maps learn to continue them. `has_energy` False spares the energy.
     """
 
     smoothness: float
@@ -252,8 +249,7 @@ class SpectralObjective(Objective):
         self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
     ) -> tuple[Array, StepRecord]:
         """The distance is recorded as `loss_class`; orthogonality only recorded."""
-        assert isinstance(sums.gram, HalfSums)
-        assert sums.readout is not None
+        assert isinstance(sums.gram, HalfSums) and sums.readout is not None  # noqa: PT018
         distance, mde = sums.readout.mean, sums.energy.mean
         loss = distance + self.smoothness * mde + _penalty(self.anisotropy, sums)
         weights = (jnp.asarray(w, loss.dtype) for w in (0.0, 1.0, self.smoothness))

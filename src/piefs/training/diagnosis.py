@@ -181,7 +181,7 @@ def _gram_error(evidence: Evidence) -> Finding | None:
 
 
 def _still_improving(evidence: Evidence) -> Finding | None:
-    in_turn = evidence.settings.solver == "sequential"  # where each new map lowers the loss anew
+    in_turn = evidence.settings.solver == "sequential"  # each new map lowers the loss again
     losses = shares_of_chance(evidence)
     if in_turn or not evidence.was_cut_short or not losses:
         return None

@@ -236,7 +236,7 @@ def with_interval_over(
 # --- metrics that follow the maps --------------------------------------------------------------
 
 N_MARKS = 20
-"""How often in a turn a metric is set anew: recursive feature machines take five to ten rounds,
+"""How often in a turn a metric is set again: recursive feature machines take five to ten rounds,
 but each of them solves for its predictor exactly."""
 
 MOST_ROWS = 4096

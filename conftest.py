@@ -19,7 +19,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 if version("jaxlib").startswith("0.10."):  # flags of XLA come and go, and an unknown one is fatal
     os.environ.setdefault(
         "XLA_FLAGS",
-        "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=1 "
+        "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
         "--xla_cpu_multi_thread_eigen=false",
     )
 

@@ -54,8 +54,8 @@ def _planes(records: Records) -> dict[str, dict[str, np.ndarray]]:
         cell = Cell(dataset, "piefs-off", "supervised", "paper", 0)
         path = records.plane(cell)
         if path.exists():
-            with reading(path, remedy(cell)), path.open("rb") as stream:
-                found[dataset] = load_npz(stream, path)
+            with reading(path, remedy(cell)):
+                found[dataset] = load_npz(path)
     return found
 
 

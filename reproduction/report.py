@@ -8,8 +8,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from piefs.data.files import reading, write_bytes
-from piefs.data.folders import library_versions
+from piefs.data.files import library_versions, reading, write_bytes
 from piefs.report.page import style
 from reproduction.deviations import Comparison
 from reproduction.entries import Entry

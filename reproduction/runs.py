@@ -24,7 +24,7 @@ from sklearn.preprocessing import StandardScaler
 
 from piefs.app.run import RunFolder, run
 from piefs.data import Dataset, load
-from piefs.data.folders import library_versions
+from piefs.data.files import library_versions
 from piefs.estimators import load as load_model
 from piefs.report.scores import scores_by_split
 from reproduction.baselines import make_baseline

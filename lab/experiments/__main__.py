@@ -27,7 +27,7 @@ from lab.experiments.methods import (
 from lab.experiments.metrics import metric_runs
 from lab.experiments.records import record_name, study_of
 from lab.experiments.stability import watched
-from piefs.data.folders import library_versions
+from piefs.data.files import library_versions
 from piefs.training.runtime import keep_compiled
 
 DETERMINISTIC = ("logistic-regression", "tuned-lr")

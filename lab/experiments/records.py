@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from piefs.data.folders import library_versions
+from piefs.data.files import library_versions
 from reproduction.study import Study
 
 RESULTS = Path("results/beyond")

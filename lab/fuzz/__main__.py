@@ -17,7 +17,7 @@ from lab.fuzz import RESULTS
 from lab.fuzz.seeds import make_seeds
 from lab.fuzz.targets import TARGETS
 from lab.fuzz.worker import MOST_BYTES, SECONDS
-from piefs.data.folders import library_versions
+from piefs.data.files import library_versions
 
 EXAMPLES = 10
 

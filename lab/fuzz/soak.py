@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lab.fuzz import RESULTS
 from lab.fuzz.victim import whole_run
-from piefs.data.folders import LOCK, library_versions
+from piefs.data.files import LOCK, library_versions
 
 POLL_SECONDS = 0.02
 LONG = 600.0

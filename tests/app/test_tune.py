@@ -12,7 +12,7 @@ from commands import piefs
 from piefs import PIEFSClassifier, tune
 from piefs.app import search
 from piefs.app.trials import CHOICES, RANGES, open_to_choice, run_trial, tuning_data
-from piefs.data.folders import held
+from piefs.data.files import held
 from piefs.errors import InputError
 from piefs.training.parallel import Ended, Workers
 

@@ -89,7 +89,7 @@ def test_names_that_count_are_names(tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "is empty"),
+        (b"", "no column names"),
         (b" \n\n", "no column names"),
         (b"a,b\n", "no rows"),
         (b"a,b\n1,2\n1,2,3\n", r"line 3: expected 2 values .* found 3; correct"),
@@ -100,8 +100,8 @@ def test_names_that_count_are_names(tmp_path):
         (b"1.5,2,3\n1,2,3\n", "no header; add a first line"),
         (b'a,b\n1,"2\n3,4\n', "line 2: .* quotes"),
         (b'a,b\n1,2\n"3"3,4\n', "line 3: .* quotes"),
-        (b"\x00\x01\x02PK", "not a text file.* UTF-8"),
-        ("a,b\nä,1\n".encode("utf-16"), "not a text file.* UTF-8"),
+        (b"a\n\x00\x01\x02PK", "line 2: not UTF-8 text; save"),
+        ("a,b\nä,1\n".encode("utf-16"), "line 1: not UTF-8 text; save"),
         ("a,b\n1,1\nä,1\n".encode("latin-1"), "line 3: not UTF-8"),
     ],
 )
@@ -119,10 +119,9 @@ def test_a_csv_file_that_is_no_table_is_refused_with_the_place_and_the_remedy(
 
 def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
     assert "does not exist" in refusal(tmp_path / "data.csv")
-    assert "is a folder" in refusal(tmp_path)
+    assert "is not a table; give one of .csv" in refusal(tmp_path)
     assert ".parquet" in refusal(write(tmp_path, "a", "data.xlsx"))
-    assert "'.xlsx'" in refusal(tmp_path / "data.xlsx")
-    assert "is empty" in refusal(write(tmp_path, b"", "data.npz"))
+    assert "is damaged" in refusal(write(tmp_path, b"", "data.npz"))
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read all files")
@@ -140,7 +139,7 @@ def test_a_failure_to_read_is_an_input_error(tmp_path, monkeypatch):
     assert "cannot be read (Input/output error)" in refusal(write(tmp_path, "a\n1\n"))
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".arrow"])
+@pytest.mark.parametrize("suffix", [".parquet", ".arrow"])
 def test_without_pyarrow_an_error_says_what_to_install(tmp_path, monkeypatch, suffix):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = write(tmp_path, "a,b\n1,2\n", f"data{suffix}")
@@ -148,10 +147,10 @@ def test_without_pyarrow_an_error_says_what_to_install(tmp_path, monkeypatch, su
 
 
 def test_tables_of_numbers_are_read_without_jax_pandas_and_pyarrow(tmp_path):
-    np.save(tmp_path / "x.npy", np.eye(3))
+    path = write(tmp_path, "a,b\n1,2\n")
     code = (
         "import sys; from piefs.data.readers import read_table; import piefs.data.tabular;"
-        f"read_table({str(tmp_path / 'x.npy')!r});"
+        f"read_table({str(path)!r});"
         "sys.exit(bool({'jax', 'pandas', 'pyarrow', 'pooch', 'zarr'} & sys.modules.keys()))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

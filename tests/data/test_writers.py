@@ -106,7 +106,7 @@ def test_a_write_that_fails_leaves_nothing(columns, tmp_path):
 
 
 def test_formats_that_cannot_grow_are_refused(columns, tmp_path):
-    with pytest.raises(InputError, match="block by block"):
+    with pytest.raises(InputError, match="not written block by block"):
         write_blocks(tmp_path / "a.npz", blocks(columns), 10)
     with pytest.raises(InputError, match="numbers only"):
         write_blocks(tmp_path / "a.npy", iter([{"w": np.array(["a"], object)}]), 1)

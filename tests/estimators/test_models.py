@@ -14,7 +14,7 @@ import safetensors.numpy
 import piefs
 from piefs.core.metric import Off
 from piefs.core.trees import named_arrays
-from piefs.data.folders import read_folder
+from piefs.data.files import read_folder
 from piefs.errors import InputError, ModelFileError
 from piefs.estimators.files import FORMAT
 

@@ -15,8 +15,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from rich.table import Table
 
-from piefs.data.files import write_json
-from piefs.data.folders import library_versions
+from piefs.data.files import library_versions, write_json
 from piefs.errors import InputError
 from piefs.operators import PROBLEMS, EigenSolution, EigenSolver, Progress, known
 from piefs.operators.solver import Callback

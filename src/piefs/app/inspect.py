@@ -11,8 +11,7 @@ from rich.markup import escape
 from rich.table import Table as RichTable
 
 from piefs.app.model import FittedModel, open_model
-from piefs.data.files import reading
-from piefs.data.folders import DOCUMENT
+from piefs.data.files import DOCUMENT, reading
 from piefs.estimators import PIEFSRegressor, PIEFSTransformer
 
 

@@ -11,8 +11,7 @@ import numpy as np
 from piefs.app.options import Rows
 from piefs.data import BUILTIN, load
 from piefs.data.encoder import TableEncoder
-from piefs.data.files import reading
-from piefs.data.folders import DOCUMENT
+from piefs.data.files import DOCUMENT, reading
 from piefs.data.readers import read_table
 from piefs.data.table import Table
 from piefs.errors import InputError

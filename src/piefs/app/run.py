@@ -12,8 +12,7 @@ import numpy as np
 
 from piefs.data import Dataset
 from piefs.data.encoder import ColumnEncoding, TableEncoder
-from piefs.data.files import write_json
-from piefs.data.folders import held, library_versions
+from piefs.data.files import held, library_versions, write_json
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.decisions import rows_to_learn_from

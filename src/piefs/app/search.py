@@ -21,8 +21,7 @@ import numpy as np
 from piefs.app.trials import Keywords, Record, TuningData, drawn, open_to_choice, run_trial
 from piefs.app.trials import tuning_data as rows_of
 from piefs.data import files
-from piefs.data.files import bounded_text, parse_json, read_json, reading
-from piefs.data.folders import held
+from piefs.data.files import bounded_text, held, parse_json, read_json, reading
 from piefs.errors import InputError
 from piefs.training.parallel import Workers, open_workers
 

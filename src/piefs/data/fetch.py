@@ -132,8 +132,7 @@ def _decoded(file: DataFile, path: Path) -> dict[str, np.ndarray]:
         raise DamagedDataError(f"{path} is empty; replace the file")
     try:
         if file.path.endswith(".npz"):
-            with path.open("rb") as stream:
-                arrays = load_npz(stream, path)
+            arrays = load_npz(path)
         else:
             arrays = {"table": np.loadtxt(path, delimiter=",", dtype="<f8", ndmin=2)}
     except Exception as error:  # zip, zlib, header and memory errors all mean the same

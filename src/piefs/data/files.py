@@ -1,40 +1,41 @@
-"""Files: whole-or-nothing writes and bounded reads.
+"""Files and folders: whole-or-nothing writes, bounded reads, locks, models on disk.
 
-A write goes to a temporary file beside its target, is flushed to disk and takes the target's name
-in one step, so a crash or a full disk leaves the old file as it was. A read is bounded in size, and
-whatever goes wrong while decoding becomes one error that names the file.
+A write goes to a temporary file that takes the target's name once it is flushed, so a crash or a
+full disk leaves the old file as it was. A read is bounded in size, and any failure to decode
+becomes one error that names the file. A model is a folder of `weights.safetensors` and
+`model.json`, which has a format version and the digest of its weights.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
-import tempfile
+import secrets
+import socket
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from piefs.errors import InputError, PiefsError, StorageError
+import numpy as np
 
+from piefs.errors import InputError, ModelFileError, PiefsError, StorageError
+
+WEIGHTS, DOCUMENT, LOCK = "weights.safetensors", "model.json", ".lock"
+LIBRARIES = ("jax", "equinox", "optax", "numpy", "scipy", "scikit-learn")
 MOST_DOCUMENT_BYTES = 256 * 2**20
+MOST_WEIGHT_BYTES = 16 * 2**30
 FREE_BYTES = 2**30  # any file may unpack to this much
 MOST_FOLD = 100  # beyond that, to so many times its own size
-MOST_COLUMNS = 1_000_000
-LARGEST_INTEGER = 2**64
 
 DAMAGE = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RecursionError,
-    TypeError,
-    ValueError,
+    *(ArithmeticError, AttributeError, LookupError, MemoryError),
+    *(OSError, RecursionError, TypeError, ValueError),
 )
 """What code written for sound files raises on others."""
 
@@ -44,42 +45,32 @@ DAMAGE = (
 
 def write_with(path: Path, write: Callable[[Path], object], keep: Path | None = None) -> None:
     """Let `write` fill a temporary file that then becomes `path`; the old file becomes `keep`."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
     try:
-        _replace(path, write, keep)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write(temporary)
+        _flush(temporary, os.O_RDWR)
+        if keep is not None and path.is_file():
+            path.replace(keep)
+        temporary.replace(path)
+        with suppress(OSError):  # not every platform can flush a folder
+            _flush(path.parent, os.O_RDONLY)
     except OSError as error:
         raise StorageError(
             f"{path} cannot be written ({error.strerror or error}); make room, or choose another "
             "folder. What was there before is whole"
         ) from error
-
-
-def _replace(path: Path, write: Callable[[Path], object], keep: Path | None) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-    os.close(handle)
-    temporary = Path(name)
-    try:
-        write(temporary)
-        with temporary.open("rb+") as file:
-            os.fsync(file.fileno())
-        os.umask(mask := os.umask(0))  # there is no other way to read it
-        temporary.chmod(0o666 & ~mask)
-        if keep is not None and path.is_file():
-            path.replace(keep)
-        temporary.replace(path)
-        _flush_folder(path.parent)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
-def _flush_folder(folder: Path) -> None:
-    """Make the new name survive a power cut, if the platform can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+def _flush(path: Path, flags: int) -> None:
+    handle = os.open(path, flags)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:
@@ -108,30 +99,20 @@ def _nullified(value: Any) -> Any:
 def reading(
     path: Path, remedy: str = "write it again", error: type[PiefsError] = InputError
 ) -> Iterator[None]:
-    """Turn any failure inside into an `error` that calls the file damaged; our own errors pass."""
-    try:
-        yield
-    except PiefsError:
-        raise
-    except DAMAGE as reason:
-        raise error(f"{path} is damaged ({described(reason)}); {remedy}") from reason
+    """Turn any failure inside into an `error` that names the file; our own errors pass.
 
-
-@contextmanager
-def decoding(path: Path) -> Iterator[None]:
-    """As `reading`, around numpy, pyarrow and zarr: their decoders raise errors of any type."""
+    Decoders such as zarr's raise errors of any type.
+    """
     try:
         yield
     except PiefsError:
         raise
     except MemoryError as reason:
-        raise InputError(
-            f"{path} does not fit into memory; give fewer columns, or smaller groups of rows"
-        ) from reason
+        raise error(f"{path} does not fit into memory; give fewer rows or columns") from reason
     except Exception as reason:
         if isinstance(reason, OSError) and reason.errno:  # the disk's fault, not the file's
-            raise InputError(f"{path} cannot be read ({reason.strerror})") from reason
-        raise InputError(f"{path} is damaged ({described(reason)}); write it again") from reason
+            raise error(f"{path} cannot be read ({reason.strerror})") from reason
+        raise error(f"{path} is damaged ({described(reason)}); {remedy}") from reason
 
 
 def described(error: BaseException) -> str:
@@ -178,51 +159,30 @@ def parse_json(text: str | bytes) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int:
-    if len(digits) > 21 or abs(int(digits)) >= LARGEST_INTEGER:
+    if abs(value := int(digits)) >= 2**64:
         raise ValueError(f"the whole number {digits[:20]}… does not fit into 64 bits")
-    return int(digits)
+    return value
 
 
 def _finite(digits: str) -> float:
-    value = float(digits)
-    if not math.isfinite(value):
+    if not math.isfinite(value := float(digits)):
         raise ValueError(f"{digits[:20]} is not a finite number")
     return value
 
 
-def require_plausible(
-    path: Path, n_bytes: int, remedy: str = "write it without compression"
-) -> None:
-    """Refuse a file that claims to unpack to far more than it holds, before it is unpacked."""
-    if 0 <= n_bytes <= FREE_BYTES:
+def require_plausible(path: Path, n_bytes: int) -> None:
+    """Refuse a file or folder that claims to unpack to far more than it holds."""
+    if n_bytes <= FREE_BYTES:
         return
-    if not 0 <= n_bytes <= MOST_FOLD * stored_bytes(path, enough=n_bytes / MOST_FOLD):
-        raise InputError(
-            f"{path} would unpack to {n_bytes:,} bytes, more than {MOST_FOLD} times its size; if "
-            f"that is meant, {remedy}"
-        )
-
-
-def stored_bytes(path: Path, enough: float) -> int:
-    """The size of a file, or of the files in a folder, counted until it is `enough`."""
-    if not path.is_dir():
-        return path.stat().st_size
-    total = 0
-    for folder, _, names in os.walk(path):
-        for name in names:
-            total += Path(folder, name).lstat().st_size
-            if total >= enough:
-                return total
-    return total
-
-
-def require_few_columns(path: Path, n_columns: int) -> None:
-    """Refuse a table so wide that its names alone would fill the memory."""
-    if n_columns > MOST_COLUMNS:
-        raise InputError(
-            f"{path} has {n_columns:,} columns, more than {MOST_COLUMNS:,}; is it meant to be "
-            "transposed?"
-        )
+    stored = 0
+    for file in path.rglob("*") if path.is_dir() else [path]:
+        stored += file.lstat().st_size
+        if n_bytes <= MOST_FOLD * stored:
+            return
+    raise InputError(
+        f"{path} would unpack to {n_bytes:,} bytes, more than {MOST_FOLD} times its size; if that "
+        "is meant, write it without compression and without dictionaries"
+    )
 
 
 def optional(name: str, what: str, extra: str = "app") -> Any:
@@ -235,3 +195,93 @@ def optional(name: str, what: str, extra: str = "app") -> Any:
         raise InputError(
             f"{what} needs the package {package}: pip install 'piefs-learn[{extra}]'"
         ) from error
+
+
+# --- folders -----------------------------------------------------------------------------------
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Lock a folder for one writer; it is made if need be, and removed if it stays empty.
+
+    The operating system frees the lock of a dead process. The file names its holder.
+    """
+    filelock = optional("filelock", f"a lock on {folder}")
+    file, existed = folder / LOCK, folder.exists()
+    lock = filelock.FileLock(file, timeout=0)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except filelock.Timeout as error:
+        holder = "another process"
+        with suppress(OSError):
+            holder = f"process {file.read_text(errors='replace')[:200].strip()}"
+        raise InputError(
+            f"{holder} is writing to {folder}; wait for it, or choose another --out"
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"cannot write to {folder} ({error.strerror}); choose another --out"
+        ) from error
+    try:
+        with suppress(OSError):  # some systems let nobody write to a locked file
+            file.write_text(f"{os.getpid()} on {socket.gethostname()}")
+        yield
+    finally:
+        with suppress(OSError):  # an open file cannot be removed everywhere; it blocks nobody
+            file.unlink()  # before the release, so that nobody locks a removed file
+        lock.release()
+        if not existed:
+            with suppress(OSError):  # not empty
+                folder.rmdir()
+
+
+def library_versions() -> dict[str, str]:
+    """The versions that a result depends on."""
+    return {"piefs": version("piefs-learn")} | {name: version(name) for name in LIBRARIES}
+
+
+def write_folder(
+    folder: Path, arrays: dict[str, np.ndarray], document: dict[str, Any], format_version: int
+) -> None:
+    """`weights.safetensors` and `model.json`, which is written last and has the weights' digest."""
+    import safetensors.numpy
+
+    content = safetensors.numpy.save({k: np.asarray(v, order="C") for k, v in arrays.items()})
+    header = {
+        "format_version": format_version,
+        "weights_sha256": hashlib.sha256(content).hexdigest(),
+        "versions": library_versions(),
+    }
+    write_bytes(folder / WEIGHTS, content)
+    write_json(folder / DOCUMENT, header | document)
+
+
+def read_folder(
+    folder: Path, formats: Collection[int]
+) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+    """The arrays and the document of a folder in one of the `formats`, checked by the digest."""
+    if not (folder / DOCUMENT).is_file():
+        raise ModelFileError(f"{folder} is not a model folder: it has no {DOCUMENT}")
+    document = read_json(folder / DOCUMENT, error=ModelFileError)
+    found = document.get("format_version")
+    if type(found) is not int or found not in formats:
+        readable = " and ".join(map(str, formats))
+        raise ModelFileError(
+            f"{folder} has model format {found!r}, this version of piefs reads {readable}"
+        )
+    try:
+        content = bounded_bytes(folder / WEIGHTS, MOST_WEIGHT_BYTES)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{folder / WEIGHTS} cannot be read ({described(error)})") from error
+    if hashlib.sha256(content).hexdigest() != document.get("weights_sha256"):
+        raise ModelFileError(f"{folder / WEIGHTS} is damaged or belongs to another {DOCUMENT}")
+    return load_arrays(content, folder / WEIGHTS), document
+
+
+def load_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:
+    """The arrays of a safetensors file."""
+    import safetensors.numpy
+
+    with reading(path, error=ModelFileError):
+        return safetensors.numpy.load(content)

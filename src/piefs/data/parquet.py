@@ -1,8 +1,8 @@
-"""Parquet and Arrow files, read by pyarrow: whole, by row groups, or in batches."""
+"""Parquet and Arrow files, by pyarrow: whole, by row groups, or in batches, both ways."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -10,30 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data.files import decoding, optional, require_few_columns, require_plausible
+from piefs.data.files import optional, reading, require_plausible
 from piefs.data.npy import is_zarr
 from piefs.data.rows import GroupedRows
 from piefs.data.table import Table, distinct, listing, suggestion
 from piefs.errors import InputError
 
-CELL_BYTES = 8
-
-
-def read_arrow(path: Path) -> Table:
-    """A Parquet file, or an Arrow one, whose name ends in `.arrow` or `.feather`."""
-    arrow = arrow_module("pyarrow", path)
-    with decoding(path):
-        if path.suffix.lower() == ".parquet":
-            with arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
-                _plausible_bytes(path, file.metadata)
-                content = file.read()
-        else:
-            content = arrow_module("pyarrow.feather", path).read_table(path, memory_map=False)
-        require_few_columns(path, content.num_columns)
-        content.validate(full=True)  # offsets that point elsewhere would be followed
-        columns = [_cells(column, arrow.types) for column in content.columns]
-    names = distinct(content.column_names, path)
-    return Table(dict(zip(names, columns, strict=True)), str(path))
+Block = dict[str, np.ndarray]
 
 
 def arrow_module(name: str, path: Path) -> Any:
@@ -41,11 +24,32 @@ def arrow_module(name: str, path: Path) -> Any:
     return optional(name, f"{path}: {path.suffix[1:].lower() or 'Parquet'}")
 
 
-def _cells(column: Any, types: Any) -> np.ndarray:
-    whole_booleans = types.is_boolean(column.type) and not column.null_count
-    if whole_booleans or types.is_floating(column.type) or types.is_integer(column.type):
-        return column.to_numpy()
-    return np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+def read_arrow(path: Path) -> Table:
+    """A Parquet file, or an Arrow one, whose name ends in `.arrow` or `.feather`."""
+    if path.suffix.lower() == ".parquet":
+        with arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+            _decoded_bytes(path, file.metadata)
+            content = file.read()
+    else:
+        content = arrow_module("pyarrow.feather", path).read_table(path, memory_map=False)
+    names = distinct(content.column_names, path)
+    return Table(_cells(content, names), str(path))
+
+
+def _cells(content: Any, names: Sequence[str]) -> Block:
+    """The named columns of an Arrow table or batch: numbers and whole booleans, else objects."""
+    from pyarrow import types
+
+    content.validate(full=True)  # offsets that point elsewhere would be followed
+    cells = {}
+    for name in names:
+        column = content[name]
+        whole_booleans = types.is_boolean(column.type) and not column.null_count
+        if whole_booleans or types.is_floating(column.type) or types.is_integer(column.type):
+            cells[name] = column.to_numpy(zero_copy_only=False)
+        else:
+            cells[name] = np.fromiter(column.to_pylist(), dtype=object, count=len(column))
+    return cells
 
 
 # --- files that are not read as a whole --------------------------------------------------------
@@ -81,25 +85,20 @@ def parquet_footers(files: Sequence[Path]) -> list[ParquetFooter]:
 
 
 def _footer(path: Path) -> ParquetFooter:
-    with decoding(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
-        n_bytes, schema = _plausible_bytes(path, file.metadata), file.schema_arrow
-        distinct(schema.names, path)
-        if not schema.names:
+    with reading(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+        about, schema = file.metadata, file.schema_arrow
+        if not distinct(schema.names, path):
             raise InputError(f"{path} has no columns; add some")
-        groups = range(file.num_row_groups)
-        group_rows = tuple(file.metadata.row_group(i).num_rows for i in groups)
-        if min(group_rows, default=0) < 0 or sum(group_rows) != file.metadata.num_rows:
+        group_rows = tuple(about.row_group(i).num_rows for i in range(about.num_row_groups))
+        if min(group_rows, default=0) < 0 or sum(group_rows) != about.num_rows:
             raise ValueError("the rows of its groups do not add up")
-        return ParquetFooter(path, schema, group_rows, n_bytes)
+        return ParquetFooter(path, schema, group_rows, _decoded_bytes(path, about))
 
 
-def _plausible_bytes(path: Path, about: Any) -> int:
+def _decoded_bytes(path: Path, about: Any) -> int:
     """The size of a Parquet file's decoded cells, if its bytes could hold them."""
-    require_few_columns(path, about.num_columns)
-    groups = (about.row_group(i) for i in range(about.num_row_groups))
-    n_bytes = sum(group.total_byte_size for group in groups)
-    claimed = max(CELL_BYTES * about.num_rows * about.num_columns, n_bytes)
-    require_plausible(path, claimed, "write it without compression and without dictionaries")
+    n_bytes = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
+    require_plausible(path, max(8 * about.num_rows * about.num_columns, n_bytes))
     return n_bytes
 
 
@@ -110,17 +109,14 @@ def _require_rows(n_claimed: int, n_found: int) -> None:
 
 def parquet_batches(
     footers: Sequence[ParquetFooter], names: Sequence[str], n: int
-) -> Iterator[dict[str, np.ndarray]]:
+) -> Iterator[Block]:
     """The named columns of all rows, at most n rows at a time."""
     for footer in footers:
         path, n_read = footer.path, 0
-        arrow = arrow_module("pyarrow", path)
-        with decoding(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+        with reading(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
             for batch in file.iter_batches(batch_size=n, columns=list(names)):
-                batch.validate(full=True)
                 n_read += len(batch)
-                table = arrow.Table.from_batches([batch])
-                yield {name: _cells(table[name], arrow.types) for name in names}
+                yield _cells(batch, names)
             _require_rows(footer.n_rows, n_read)
 
 
@@ -138,7 +134,7 @@ def parquet_rows(
 
     def read(i: int) -> np.ndarray:
         path, group = places[i]
-        with decoding(path), open_file(path) as file:
+        with reading(path), open_file(path) as file:
             found = np.empty((starts[i + 1] - starts[i], len(names)), dtype)
             for j, name in enumerate(names):  # one by one: all at once would take twice the memory
                 cells = file.read_row_group(group, columns=[name])[name].to_numpy()
@@ -154,13 +150,32 @@ def _number_type(footer: ParquetFooter, name: str) -> np.dtype:
     path, schema = footer.path, footer.schema
     if name not in schema.names:
         raise InputError(f"{path} has no column {name!r}{suggestion(str(name), schema.names)}")
+    found = schema.field(name).type
     try:
-        kind = np.dtype(schema.field(name).type.to_pandas_dtype())
+        kind = np.dtype(found.to_pandas_dtype())
     except (NotImplementedError, TypeError):
         kind = np.dtype(object)
     if kind.kind not in "biuf":
         raise InputError(
-            f"{path}: column {name!r} holds {schema.field(name).type}, and rows are numbers; name "
-            "the others in columns=[…], or encode it first (`piefs fit` does)"
+            f"{path}: column {name!r} holds {found}, and rows are numbers; name the others in "
+            "columns=[…], or encode it first (`piefs fit` does)"
         )
     return kind
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def write_arrow(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    """Blocks of the same columns as a Parquet or an Arrow file."""
+    arrow = arrow_module("pyarrow", path)
+    open_writer: Callable[..., Any] = (
+        arrow_module("pyarrow.parquet", path).ParquetWriter
+        if path.suffix.lower() == ".parquet"
+        else arrow_module("pyarrow.ipc", path).new_file
+    )
+    table = arrow.table(next(blocks))
+    with open_writer(str(path), table.schema) as writer:
+        writer.write_table(table)
+        for block in blocks:
+            writer.write_table(arrow.table(block, schema=table.schema))

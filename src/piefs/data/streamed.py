@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from piefs.data.encoder import TableEncoder
-from piefs.data.npy import is_zarr
+from piefs.data.npy import is_zarr, numbered
 from piefs.data.parquet import parquet_batches, parquet_files, parquet_footers
 from piefs.data.readers import STREAMED_KINDS, open_matrix
 from piefs.data.rows import PickedColumns, Rows, spooled
@@ -105,7 +105,7 @@ def open_streamed(path: Path) -> StreamedTable:
     if files := parquet_files(path):
         return _open_parquet(files, path)
     array = open_matrix(path)
-    places = {f"x{j}": j for j in range(array.shape[1])}
+    places = {name: j for j, name in enumerate(numbered("x", array.shape[1], path))}
 
     def stream(names: Sequence[str], n: int) -> Iterator[dict[str, np.ndarray]]:
         for start in range(0, len(array), n):

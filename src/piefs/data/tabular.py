@@ -10,7 +10,7 @@ import numpy as np
 
 from piefs.data.cells import coded
 from piefs.data.encoder import ColumnEncoding, TableEncoder
-from piefs.data.npy import read_array
+from piefs.data.npy import mapped
 from piefs.data.readers import read_table
 from piefs.data.rows import SelectedRows
 from piefs.data.splits import SHARE, Dataset, Split, SplitRows, split_table
@@ -168,7 +168,7 @@ def _target_cells(table: StreamedTable, target: str | None) -> tuple[str | None,
         return target, table.column(target)
     if not is_target_file(target):
         return target, None  # `features` raises: there is no such column
-    cells = read_array(Path(target))
+    cells = np.array(mapped(Path(target)))
     if cells.shape != (len(table),) or cells.dtype.kind not in "biufU":
         raise InputError(
             f"{target} holds {cells.dtype}{list(cells.shape)}; give one label for each of the "

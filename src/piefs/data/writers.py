@@ -11,23 +11,17 @@ import zipfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from piefs.data import files
-from piefs.data.parquet import arrow_module
+from piefs.data.parquet import Block, write_arrow
 from piefs.data.table import Table, listing
 from piefs.errors import InputError
-
-Block = dict[str, np.ndarray]
 
 
 def write_table(path: Path, columns: Block) -> None:
     """Columns as a file, in the format of its suffix."""
-    known = (*_WRITERS, ".npz")
-    if path.suffix.lower() not in known:
-        raise InputError(f"cannot write {path}; its name must end in one of {listing(known)}")
     table = Table(columns, str(path))
     # Numbers keep their own precision, so that float32 is not written with the digits of float64.
     kept = {name: cells for name, cells in columns.items() if table.columns[name].dtype != object}
@@ -41,17 +35,16 @@ def check_streamable(path: Path) -> None:
     """Refuse, before any work, a suffix whose format cannot grow block by block."""
     if path.suffix.lower() not in _WRITERS:
         raise InputError(
-            f"cannot write {path} block by block; its name must end in one of {listing(_WRITERS)}"
+            f"cannot write {path}; its name must end in one of {listing(_WRITERS)} (or .npz, for "
+            "tables that are not written block by block)"
         )
 
 
 def write_blocks(path: Path, blocks: Iterable[Block], n_rows: int) -> None:
     """Blocks of the same columns, `n_rows` rows in all, as one file in the format of its suffix."""
     check_streamable(path)
-    rest = iter(blocks)
-    first = next(rest)
     write = _WRITERS[path.suffix.lower()]
-    files.write_with(path, lambda temporary: write(temporary, first, rest, n_rows))
+    files.write_with(path, lambda temporary: write(temporary, iter(blocks), n_rows))
 
 
 def format_csv(columns: Block, delimiter: str = ",") -> str:
@@ -72,25 +65,22 @@ def csv_texts(blocks: Iterable[Block], delimiter: str = ",") -> Iterator[str]:
         yield text.split("\n", 1)[1] if i else text
 
 
-def _write_csv(path: Path, first: Block, rest: Iterator[Block], n_rows: int) -> None:
+def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     with path.open("w", encoding="utf-8", newline="") as file:
-        file.writelines(csv_texts(chain([first], rest), delimiter))
+        file.writelines(csv_texts(blocks, delimiter))
 
 
-def _write_npy(path: Path, first: Block, rest: Iterator[Block], n_rows: int) -> None:
-    text = [name for name, cells in first.items() if cells.dtype.kind in "OU"]
-    if text:
+def _write_npy(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    first = next(blocks)
+    if text := [name for name, cells in first.items() if cells.dtype.kind in "OU"]:
         raise InputError(f"{path}: .npy holds numbers only, {listing(text)} is text; use .csv")
     dtype = np.result_type(*first.values())
-    header = {
-        "descr": np.lib.format.dtype_to_descr(dtype),
-        "fortran_order": False,
-        "shape": (n_rows, len(first)),
-    }
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": (n_rows, len(first))}
     with path.open("wb") as file:
         np.lib.format.write_array_header_1_0(file, header)
-        for block in chain([first], rest):
+        for block in chain([first], blocks):
             file.write(np.column_stack(list(block.values())).astype(dtype).data)
 
 
@@ -103,36 +93,11 @@ def _write_npz(path: Path, columns: Block) -> None:
                 np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
-def _write_parquet(path: Path, first: Block, rest: Iterator[Block], n_rows: int) -> None:
-    writer = arrow_module("pyarrow.parquet", path).ParquetWriter
-    _write_arrow_blocks(lambda schema: writer(path, schema), first, rest, path)
-
-
-def _write_arrow(path: Path, first: Block, rest: Iterator[Block], n_rows: int) -> None:
-    new_file = arrow_module("pyarrow.ipc", path).new_file
-    _write_arrow_blocks(lambda schema: new_file(str(path), schema), first, rest, path)
-
-
-def _write_arrow_blocks(
-    open_writer: Callable[[Any], Any], first: Block, rest: Iterator[Block], path: Path
-) -> None:
-    arrow = arrow_module("pyarrow", path)
-    table = arrow.table({name: arrow.array(cells) for name, cells in first.items()})
-    with open_writer(table.schema) as writer:
-        writer.write_table(table)
-        for block in rest:
-            columns = [
-                arrow.array(cells, type=field.type)
-                for cells, field in zip(block.values(), table.schema, strict=True)
-            ]
-            writer.write_table(arrow.Table.from_arrays(columns, schema=table.schema))
-
-
-_WRITERS: dict[str, Callable[[Path, Block, Iterator[Block], int], None]] = {
+_WRITERS: dict[str, Callable[[Path, Iterator[Block], int], None]] = {
     ".csv": _write_csv,
     ".tsv": _write_csv,
-    ".parquet": _write_parquet,
-    ".arrow": _write_arrow,
-    ".feather": _write_arrow,
+    ".parquet": write_arrow,
+    ".arrow": write_arrow,
+    ".feather": write_arrow,
     ".npy": _write_npy,
 }

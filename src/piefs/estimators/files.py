@@ -15,8 +15,7 @@ import numpy as np
 from piefs.core.model import Model
 from piefs.core.trees import MISMATCH, filled, named_arrays, structure_of, tree_of
 from piefs.core.weighting import DAMPENINGS
-from piefs.data.files import DAMAGE, described
-from piefs.data.folders import read_folder, write_folder
+from piefs.data.files import DAMAGE, described, read_folder, write_folder
 from piefs.errors import InputError, ModelFileError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import PIEFSClassifier

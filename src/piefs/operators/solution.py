@@ -16,8 +16,7 @@ from jax import Array
 
 from piefs.core.maps import ScalarMap
 from piefs.core.trees import named_arrays, structure_of, tree_of
-from piefs.data.files import reading
-from piefs.data.folders import DOCUMENT, read_folder, write_folder
+from piefs.data.files import DOCUMENT, read_folder, reading, write_folder
 from piefs.errors import InputError, ModelFileError
 from piefs.operators.domains import equally_weighted
 from piefs.operators.problem import EigenProblem

@@ -22,8 +22,15 @@ import safetensors.numpy
 
 from piefs.core.maps import is_single, stack, unstack
 from piefs.core.trees import filled, named_arrays
-from piefs.data.files import DAMAGE, bounded_bytes, described, parse_json, write_bytes
-from piefs.data.folders import MOST_WEIGHT_BYTES, load_arrays
+from piefs.data.files import (
+    DAMAGE,
+    MOST_WEIGHT_BYTES,
+    bounded_bytes,
+    described,
+    load_arrays,
+    parse_json,
+    write_bytes,
+)
 from piefs.data.rows import LazyRows
 from piefs.errors import CheckpointError, InputError, ModelFileError, TrainingWarning
 from piefs.training.batches import Samples

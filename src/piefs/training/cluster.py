@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from threading import Lock
 from typing import Any
 
-from piefs.data.folders import library_versions
+from piefs.data.files import library_versions
 from piefs.errors import InputError
 from piefs.training.parallel import Job, Workers, portable
 

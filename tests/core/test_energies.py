@@ -13,7 +13,7 @@ pytestmark = pytest.mark.usefixtures("float64")
 D = 5
 
 
-@pytest.fixture(params=["diag", "trotter", "chain"])
+@pytest.fixture(params=["diag", "trotter"])
 def metric(request, rng, network):
     """A metric that asks for blocks of 8 rows."""
 
@@ -34,7 +34,7 @@ def batch(rng, n):
     return x, FactoredField(u, frame), jnp.asarray(rng.uniform(0, 2, n))
 
 
-@pytest.mark.parametrize("n", [7, 8, 16, 21, 23, 40])
+@pytest.mark.parametrize("n", [7, 16, 21])
 def test_energy_in_blocks_and_its_derivatives_equal_the_plain_ones(n, rng, metric):
     x, field, weight = batch(rng, n)
 

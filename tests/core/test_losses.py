@@ -155,7 +155,11 @@ def population():
 def mean_over_all_batches(statistic, population, size):
     """The exact expectation of a statistic of `size` independent draws."""
     batches = np.array(list(itertools.product(population, repeat=size)))
-    return np.asarray(jax.jit(jax.vmap(statistic))(batches)).mean(axis=0)
+    return over_draws(statistic, batches).mean(axis=0)
+
+
+def over_draws(statistic, batches):
+    return np.asarray(jax.jit(jax.vmap(statistic))(batches))
 
 
 @pytest.mark.parametrize("size", [1, 2, 4])
@@ -193,15 +197,15 @@ def test_what_a_map_adds_to_the_gram_error_is_estimated_without_bias(population,
         assert mean == pytest.approx(truth, rel=1e-10)
 
 
-@pytest.mark.parametrize("size", [2, 4, 5])
+@pytest.mark.parametrize("size", [2, 5])
 def test_batches_drawn_without_replacement_estimate_the_error_of_all_rows_without_bias(rng, size):
     phi, k = rng.normal(size=(6, 2)), 1
     c = phi.T @ phi / 6
     row = 2 * c[0, 1] ** 2 + (c[1, 1] - 1) ** 2
-    draws = [jnp.asarray(phi[list(rows)]) for rows in itertools.permutations(range(6), size)]
+    draws = phi[np.array(list(itertools.permutations(range(6), size)))]
     weight = jnp.ones(size)
-    whole = [float(split_gram_error(draw, weight, 6)) for draw in draws]
-    of_row = [float(split_row_error(draw, weight, k, 6)) for draw in draws]
+    whole = over_draws(lambda draw: split_gram_error(draw, weight, 6), draws)
+    of_row = over_draws(lambda draw: split_row_error(draw, weight, k, 6), draws)
     assert np.mean(whole) == pytest.approx(np.sum((c - np.eye(2)) ** 2), rel=1e-10)
     assert np.mean(of_row) == pytest.approx(row, rel=1e-10)
 
@@ -211,8 +215,8 @@ def test_a_map_that_peaks_on_one_row_is_the_worse_the_higher_the_peak():
     weight = jnp.ones(8)
 
     def mean_error(height: float, n_rows: float) -> float:
-        peak = [jnp.zeros((8, 1)).at[i, 0].set(height) for i in range(8)]
-        return float(np.mean([split_gram_error(phi, weight, n_rows) for phi in peak]))
+        peaks = height * np.eye(8)[:, :, None]
+        return float(np.mean(over_draws(lambda phi: split_gram_error(phi, weight, n_rows), peaks)))
 
     assert mean_error(30.0, np.inf) < mean_error(10.0, np.inf) < 0
     assert mean_error(30.0, 8) > mean_error(10.0, 8) > 0
@@ -221,7 +225,7 @@ def test_a_map_that_peaks_on_one_row_is_the_worse_the_higher_the_peak():
 def test_weights_of_either_half_count_as_rows_that_are_repeated(rng):
     phi, times = rng.normal(size=(6, 3)), np.array([1, 2, 3, 2, 1, 3])
     weight, repeated = jnp.asarray(times, float), phi.repeat(times, axis=0)  # halves of six rows
-    for error in (split_gram_error, lambda phi, w: split_row_error(phi, w, 2)):
+    for error in map(jax.jit, (split_gram_error, lambda phi, w: split_row_error(phi, w, 2))):
         of_repeated = error(jnp.asarray(repeated), jnp.ones(12))
         assert error(jnp.asarray(phi), weight) == pytest.approx(float(of_repeated), rel=1e-10)
 

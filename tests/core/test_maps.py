@@ -38,8 +38,11 @@ def test_map_equals_its_networks_only_output(rng, make_map):
     np.testing.assert_array_equal(phi(x), phi.net(x)[:, 0])
 
 
-@pytest.mark.parametrize(("d", "hidden"), [(1, (4, 7, 5)), (2, (5,)), (7, (8, 6))], ids=str)
-@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize(
+    ("activation", "d", "hidden"),
+    [*((name, 1, (4, 7, 5)) for name in ACTIVATIONS), ("relu", 2, (5,)), ("tanh", 7, (8, 6))],
+    ids=str,
+)
 def test_written_out_gradient_equals_jax_grad(activation, d, hidden, rng, make_map):
     phi, x = make_map(d, hidden, activation), jnp.asarray(rng.normal(size=(9, d)))
 
@@ -59,7 +62,7 @@ def some_loss(value, gradient, c):
     return jnp.sum(c * value**2) + jnp.sum(jnp.sin(gradient) ** 2 * c[:, None])
 
 
-@pytest.mark.parametrize("hidden", [(5,), (4, 3), (4, 5, 3), (4, 5, 3, 6)], ids=str)
+@pytest.mark.parametrize("hidden", [(5,), (4, 5, 3)], ids=str)
 @pytest.mark.parametrize("activation", ["relu", "gelu"])
 def test_losses_of_value_and_gradient_descend_as_differentiated_twice(
     activation, hidden, rng, make_map
@@ -179,7 +182,7 @@ def test_a_fresh_map_is_the_papers_unless_told_otherwise():
 def test_a_new_shape_compiles_nothing_before_it_is_trained(caplog):
     with jax.log_compiles():
         maps = stack([init_map(generator(k), 17, (13, 11)) for k in range(3)])
-        begun(Optimizer(), unstack(maps)[1])
+        begun(Optimizer(name="adam"), unstack(maps)[1])
     assert "Compiling" not in caplog.text
 
 

@@ -16,7 +16,7 @@ from piefs.core.metric import Off
 from piefs.core.trees import named_arrays
 from piefs.data.files import read_folder
 from piefs.errors import InputError, ModelFileError
-from piefs.estimators.files import FORMAT
+from piefs.estimators.persistence import FORMAT
 
 SMALL = {
     "n_components": 3,

@@ -16,7 +16,7 @@ from piefs.data.readers import read_table
 from piefs.data.table import Table
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
-from piefs.estimators.files import load_with_document
+from piefs.estimators.persistence import load_with_document
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from piefs.data.files import held, library_versions, write_json
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.decisions import rows_to_learn_from
-from piefs.estimators.files import save
+from piefs.estimators.persistence import save
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.scores import evaluate, probe
 from piefs.training.callbacks import write_history

@@ -119,7 +119,7 @@ class Coordinates(TransformerMixin):
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator as a model folder, which `piefs.load` reads."""
-        from piefs.estimators.files import save
+        from piefs.estimators.persistence import save
 
         save(cast(Any, self), Path(folder))
 

@@ -14,8 +14,8 @@ from sklearn.utils import check_random_state
 from piefs.core.model import Model
 from piefs.core.weighting import Dampened, Static, Weighting
 from piefs.estimators.decisions import Facts, decided
+from piefs.estimators.persistence import from_plain, to_plain
 from piefs.estimators.renamed import RENAMED, merged
-from piefs.estimators.states import from_plain, to_plain
 from piefs.training.config import Metric, Optimizer, Settings
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from piefs.data.encoder import TableEncoder
 from piefs.data.files import read_json, reading, write_bytes
 from piefs.data.readers import read_table
 from piefs.errors import InputError
-from piefs.estimators.files import load_with_document
+from piefs.estimators.persistence import load_with_document
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.evidence import Document, read_evidence
 from piefs.report.findings import findings

@@ -1,0 +1,229 @@
+"""Fitted estimators as model folders and as plain values, and back.
+
+A folder holds arrays and a JSON document, whose structure says of what the model is made; the
+weights must fit it exactly. Nothing in a folder is ever executed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from piefs.core.model import Model
+from piefs.core.trees import MISMATCH, named_arrays, structure_of, tree_of
+from piefs.core.weighting import Dampened, Static
+from piefs.data.files import DAMAGE, described, read_folder, write_folder
+from piefs.errors import InputError, ModelFileError
+from piefs.training.config import Metric, Optimizer, Settings
+from piefs.training.diagnosis import Finding
+
+if TYPE_CHECKING:
+    from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
+
+ESTIMATORS = ("PIEFSClassifier", "PIEFSRegressor", "PIEFSTransformer")
+FORMAT, FORMAT_2 = 3, 2
+"""What is written, and what version 0.1.0 wrote (see `format2`)."""
+
+
+class Kept(NamedTuple):
+    """A fitted attribute's place in model.json, its type, and the shape it must have.
+
+    d, K and o are the numbers of features, maps and outputs; a number without a shape is a scalar.
+    """
+
+    place: str
+    kind: type
+    shape: tuple[Any, ...] = ()
+
+
+FITTED = {
+    "seed_": Kept("seed", int),
+    "n_features_in_": Kept("n_features", int),
+    "feature_names_in_": Kept("feature_names", object, ("d",)),
+    "single_output_": Kept("targets.single_output", bool),
+    "target_center_": Kept("targets.center", float, ("o",)),
+    "target_scale_": Kept("targets.scale", float, ("o",)),
+    "gram_error_": Kept("gram_error", float),
+    "energies_": Kept("energies", float, ("K",)),
+    "gram_": Kept("gram", float, ("K", "K")),
+    "dirichlet_": Kept("dirichlet", float, ("K", "K")),
+    "log_scale_ranges_": Kept("log_scale_ranges", float, (-1, 2)),
+    "steps_": Kept("steps", int, (-1,)),
+    "n_iter_budget_": Kept("steps_allowed", int),
+}
+"""What is written of a fit beside its model, settings, classes and warnings; null if it has none.
+The training rows' coordinates and the history are not."""
+
+LABEL_TYPES = {"b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str, "O": object}
+
+PLAIN = {kind.__name__: kind for kind in (Settings, Metric, Optimizer, Dampened, Static, Finding)}
+KIND = "piefs"
+"""The key under which a plain value names the class that it stands for."""
+
+
+def save(estimator: Any, folder: Path, extra: dict[str, Any] | None = None) -> None:
+    """Write a fitted estimator; `extra` goes into the document under its own keys."""
+    if not hasattr(estimator, "model_"):
+        raise InputError("this estimator is not fitted yet: call fit before save")
+    if callable(estimator.settings_.metric.name):
+        raise InputError("a model with a metric of your own cannot be saved: it has no name")
+    model, classes = estimator.model_, getattr(estimator, "classes_", None)
+    document = {
+        "estimator": type(estimator).__name__,
+        "settings": estimator.settings_.document(),
+        "standardize": bool(estimator.standardize),
+        "n_outputs": len(model.readout.bias),
+        "classes": None
+        if classes is None
+        else {"kind": classes.dtype.kind, "labels": classes.tolist()},
+        "warnings": [asdict(finding) for finding in estimator.warnings_],
+        "structure": structure_of(model),
+    }
+    for name, kept in FITTED.items():
+        value = getattr(estimator, name, None)
+        part, _, last = kept.place.rpartition(".")
+        place = document.setdefault(part, {}) if part else document
+        place[last] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    write_folder(folder, named_arrays(model), document | (extra or {}), FORMAT)
+
+
+def load(folder: str | Path) -> PIEFSClassifier | PIEFSRegressor | PIEFSTransformer:
+    """The fitted estimator of a model folder.
+
+    It predicts and transforms as the one that was saved; the training rows' coordinates and the
+    history are not kept.
+    """
+    return load_with_document(Path(folder))[0]
+
+
+def load_with_document(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """The fitted estimator and the whole document of a model folder."""
+    arrays, document = read_folder(folder, (FORMAT, FORMAT_2))
+    try:
+        return _estimator(arrays, document), document
+    except InputError as error:
+        raise ModelFileError(f"{folder}: {error}") from error
+    except DAMAGE as error:
+        raise ModelFileError(f"{folder}: model.json is damaged ({described(error)})") from error
+
+
+def _estimator(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
+    from piefs import estimators
+
+    model: Any
+    if document["estimator"] not in ESTIMATORS:
+        raise ModelFileError(f"unknown estimator {document['estimator']!r}")
+    if document["format_version"] == FORMAT_2:
+        from piefs.estimators import format2
+
+        settings = format2.settings(document)
+        model = format2.model(settings, arrays)
+    else:
+        seed = int(document["seed"])
+        settings = Settings.from_document(document["settings"] | {"seed": seed})
+        model = tree_of(document["structure"], arrays)
+    _check(model, settings, document)
+    estimator = getattr(estimators, document["estimator"])()
+    estimator.set_params(
+        **_keywords(settings, estimator.get_params()),
+        standardize=document["standardize"],
+        random_state=settings.seed,
+    )
+    estimator.settings_, estimator.model_, estimator._dtype = settings, model, model.dtype
+    estimator.center_, estimator.scale_ = model.scaling.center, model.scaling.scale
+    estimator.n_components_ = len(model.mixing)
+    vars(estimator).update(_fitted(model, document))
+    estimator.n_iter_ = int(estimator.steps_.sum())
+    return estimator
+
+
+def _keywords(settings: Settings, known: dict[str, Any]) -> dict[str, Any]:
+    """Keywords that say what the settings say."""
+    usual = Settings.of(settings.preset, solver=settings.solver)
+    found = {f.name: getattr(settings, f.name) for f in fields(Settings) if f.name in known}
+    if settings.early_stopping is True:
+        found["early_stopping"] = settings.held_out
+    for name in set(found) - {"preset", "solver"}:
+        if getattr(settings, name) == getattr(usual, name):
+            del found[name]
+    return found
+
+
+def _fitted(model: Any, document: dict[str, Any]) -> dict[str, Any]:
+    """The fitted attributes of a document."""
+    n_features, n_outputs = len(model.scaling.center), len(model.readout.bias)
+    sizes: dict[Any, int] = {"d": n_features, "K": len(model.mixing), "o": n_outputs}
+    found: dict[str, Any] = {}
+    for name, (place, kind, shape) in FITTED.items():
+        value: Any = document
+        for part in place.split("."):
+            value = value and value[part]
+        if value is not None:
+            lengths: Any = [sizes.get(length, length) for length in shape]
+            found[name] = np.array(value, dtype=kind).reshape(lengths) if shape else kind(value)
+    earlier: list[Any] = []  # older models have no warnings
+    found["warnings_"] = list(map(Finding.from_document, document.get("warnings", earlier)))
+    if (classes := document["classes"]) is not None:
+        labels = np.array(classes["labels"], dtype=LABEL_TYPES[classes["kind"]])
+        found["classes_"] = labels.reshape(n_outputs)
+    return found
+
+
+def _check(model: Any, settings: Settings, document: dict[str, Any]) -> None:
+    """Refuse parts that do not fit each other, or the settings."""
+    if not isinstance(model, Model) or model.scaling is None:
+        raise ModelFileError("model.json describes no model of an estimator")
+    n_maps, n_features = settings.n_components, document["n_features"]
+    n_outputs = document["n_outputs"]
+    expected = {
+        "scaling.center": (model.scaling.center, (n_features,)),
+        "scaling.scale": (model.scaling.scale, (n_features,)),
+        "mixing": (model.mixing, (n_maps, n_maps)),
+        "readout.weights": (model.readout.weights, (n_outputs, n_maps)),
+        "readout.bias": (model.readout.bias, (n_outputs,)),
+    }
+    for name, (array, shape) in expected.items():
+        if array.shape != shape:
+            raise ModelFileError(f"{MISMATCH}: {name} is {list(array.shape)}, not {list(shape)}")
+    if str(model.dtype) != settings.optimizer.dtype:
+        raise ModelFileError(f"{MISMATCH}: they are {model.dtype}")
+
+
+def to_plain(value: Any) -> Any:
+    """A value with dicts that name a class in place of what only this library knows.
+
+    Pickles and skops files then hold no others. A metric or a weighting of the user's own stays
+    the object that it is.
+    """
+    if isinstance(value, Model):
+        try:
+            return {KIND: "Model", "structure": structure_of(value), "arrays": named_arrays(value)}
+        except ModelFileError:  # it has a metric of the user's own
+            return value
+    if isinstance(value, np.dtype):
+        return {KIND: "dtype", "name": str(value)}
+    if type(value) in PLAIN.values():
+        return {KIND: type(value).__name__} | to_plain(vars(value))
+    if type(value) is dict:
+        return {name: to_plain(one) for name, one in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(map(to_plain, value))
+    return value
+
+
+def from_plain(value: Any) -> Any:
+    """The inverse of `to_plain`."""
+    if type(value) in (list, tuple):
+        return type(value)(map(from_plain, value))
+    if type(value) is not dict:
+        return value
+    kind = value.get(KIND)
+    if kind == "Model":
+        return tree_of(value["structure"], value["arrays"])
+    if kind == "dtype":
+        return np.dtype(value["name"])
+    found = {name: from_plain(one) for name, one in value.items() if kind is None or name != KIND}
+    return PLAIN[kind](**found) if kind in PLAIN else found

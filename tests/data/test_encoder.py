@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from piefs.data.cells import MISSING, is_missing, kind_of, parse
 from piefs.data.encoder import TableEncoder
 from piefs.data.readers import read_table
-from piefs.data.table import Table
+from piefs.data.table import MISSING, Table, is_missing, kind_of, parse
 from piefs.errors import InputError, ModelFileError
 
 

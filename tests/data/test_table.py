@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from piefs.data.table import Table
+from piefs.data.table import Table, coded
 from piefs.errors import InputError
 
 
@@ -39,3 +39,15 @@ def test_objects_become_text_and_large_unsigned_integers_do_not_turn_negative():
     values = np.array([None, 1.5, b" b ", np.nan, "c "], dtype=object)
     assert Table({"a": values}).column("a").tolist() == ["", "1.5", "b", "nan", "c"]
     assert Table({"a": np.array([2**64 - 1], np.uint64)}).column("a")[0] > 0
+
+
+@pytest.mark.parametrize(
+    "values",
+    [np.array([3, 1, 3, 7]), np.array(list("bacab"), object), np.array([0.5, np.nan, -1, np.nan])],
+    ids=str,
+)
+def test_codes_give_the_values_back(values):
+    distinct, codes = coded(values)
+    np.testing.assert_array_equal(distinct, np.unique(values))
+    np.testing.assert_array_equal(distinct[codes], values)
+    assert codes.dtype == np.int32

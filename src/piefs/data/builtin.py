@@ -5,6 +5,7 @@ Splits are stratified and fixed by `split_seed`; a run's own seed never changes 
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,23 +18,25 @@ HTRU2_FEATURES = tuple(
     for curve in ("profile", "DM-SNR curve")
     for statistic in ("mean", "standard deviation", "excess kurtosis", "skewness")
 )
+DIGITS = tuple("0123456789")
 CIFAR10_CLASSES = (
     *("airplane", "automobile", "bird", "cat", "deer"),
     *("dog", "frog", "horse", "ship", "truck"),
 )
 
 
-def _plane(name: str, x: np.ndarray, y: np.ndarray, split_seed: int, description: str) -> Dataset:
-    splits = split_stratified(x.astype(np.float32), y.astype(np.int32), seed=split_seed)
-    return Dataset(name, *splits, ("0", "1"), ("x1", "x2"), description)
+def _stratified(name: str, points: Any, split_seed: int, *about: Any, **options: Any) -> Dataset:
+    x, y = np.asarray(points[0], np.float32), np.asarray(points[1], np.int32)
+    return Dataset(name, *split_stratified(x, y, seed=split_seed), *about, **options)
 
 
 def two_moons(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """Two interleaved half circles, noise 0.1."""
     from sklearn.datasets import make_moons
 
-    x, y = map(np.asarray, make_moons(n_samples=10_000, noise=0.1, random_state=0))
-    return _plane("two-moons", x, y, split_seed, "two interleaved half circles, noise 0.1")
+    points = make_moons(n_samples=10_000, noise=0.1, random_state=0)
+    about = "two interleaved half circles, noise 0.1"
+    return _stratified("two-moons", points, split_seed, ("0", "1"), ("x1", "x2"), about)
 
 
 def circles(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
@@ -45,37 +48,29 @@ def circles(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     from sklearn.datasets import make_circles
 
     points = make_circles(n_samples=10_000, noise=0.05, factor=0.5, random_state=0)
-    x, y = map(np.asarray, points)
-    return _plane("circles", x, y, split_seed, "two concentric circles, noise 0.05")
+    about = "two concentric circles, noise 0.05"
+    return _stratified("circles", points, split_seed, ("0", "1"), ("x1", "x2"), about)
 
 
 def digits(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """scikit-learn's 8×8 digits, in [0, 1]."""
     from sklearn.datasets import load_digits
 
-    x, y = map(np.asarray, load_digits(return_X_y=True))
-    splits = split_stratified((x / 16).astype(np.float32), y.astype(np.int32), seed=split_seed)
-    return Dataset(
-        "digits",
-        *splits,
-        _digit_names(),
-        _pixel_names(8),
-        "1,797 handwritten digits of 8×8 pixels (scikit-learn)",
-        image_shape=(8, 8),
+    x, y = load_digits(return_X_y=True)
+    about = "1,797 handwritten digits of 8×8 pixels (scikit-learn)"
+    points = np.asarray(x) / 16, y
+    return _stratified(
+        "digits", points, split_seed, DIGITS, _pixel_names(8), about, image_shape=(8, 8)
     )
 
 
 def htru2(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """Pulsar candidates (Lyon et al. 2016): eight features, z-scored."""
     table = read_arrays(FILES["htru2"], data_dir)["table"]
-    x, y = table[:, :8].astype(np.float32), table[:, 8].astype(np.int32)
-    return Dataset(
-        "htru2",
-        *split_stratified(x, y, seed=split_seed),
-        ("noise", "pulsar"),
-        HTRU2_FEATURES,
-        "17,898 pulsar candidates, 8 features (Lyon et al. 2016)",
-        standardize=True,
+    points, classes = (table[:, :8], table[:, 8]), ("noise", "pulsar")
+    about = "17,898 pulsar candidates, 8 features (Lyon et al. 2016)"
+    return _stratified(
+        "htru2", points, split_seed, classes, HTRU2_FEATURES, about, standardize=True
     )
 
 
@@ -87,22 +82,18 @@ def mnist(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     from sklearn.model_selection import train_test_split
 
     arrays = read_arrays(FILES["mnist"], data_dir)
-    flat = {name: arrays[name].reshape(-1, 784) for name in ("x_train", "x_test")}
-    y_test = arrays["y_test"].astype(np.int32)
+
+    def part(name: str) -> Split:
+        x = arrays[f"x_{name}"].reshape(-1, 784).astype(np.float32) / 255
+        return Split(x, arrays[f"y_{name}"].astype(np.int32))
+
+    train, rest = part("train"), part("test")
     validation, test = train_test_split(
-        np.arange(10_000), test_size=5_000, stratify=y_test, random_state=split_seed
+        np.arange(10_000), test_size=5_000, stratify=rest.y, random_state=split_seed
     )
-    x_test = _unit_range(flat["x_test"])
-    return Dataset(
-        "mnist",
-        Split(_unit_range(flat["x_train"]), arrays["y_train"].astype(np.int32)),
-        Split(x_test[validation], y_test[validation]),
-        Split(x_test[test], y_test[test]),
-        _digit_names(),
-        _pixel_names(28),
-        "70,000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges)",
-        image_shape=(28, 28),
-    )
+    about = "70,000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges)"
+    splits = (train, rest.take(np.asarray(validation)), rest.take(np.asarray(test)))
+    return Dataset("mnist", *splits, DIGITS, _pixel_names(28), about, image_shape=(28, 28))
 
 
 def cifar10_embedding(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
@@ -129,14 +120,6 @@ def _embeddings(name: str, prefix: str, about: str, data_dir: str | Path | None)
     splits = (part("train"), part("val"), part("test"))
     features = tuple(f"{prefix}{i}" for i in range(splits[0].x.shape[1]))
     return Dataset(name, *splits, CIFAR10_CLASSES, features, about, standardize=True)
-
-
-def _unit_range(images: np.ndarray) -> np.ndarray:
-    return images.astype(np.float32) / 255
-
-
-def _digit_names() -> tuple[str, ...]:
-    return tuple(str(digit) for digit in range(10))
 
 
 def _pixel_names(side: int) -> tuple[str, ...]:

@@ -15,20 +15,33 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data.cells import EPOCH, PARSERS, is_missing, kind_of, parse, texts
-from piefs.data.table import Table, listing, suggestion
+from piefs.data.table import (
+    EPOCH,
+    PARSERS,
+    Table,
+    is_missing,
+    kind_of,
+    listing,
+    parse,
+    suggestion,
+    texts,
+)
 from piefs.errors import InputError, ModelFileError
 
 POLICIES = ("error", "impute")
 MAX_CATEGORIES = 20
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of Python's dates
 _ID_NAME = re.compile(r"(?i:^(?:id|index)|[_\-. ]id)$|[a-z](?:Id|ID)$")
 _REASONS = {
     "constant": "it has the same value in every row",
     "empty": "it has no values",
     "identifier": "it looks like an identifier (use --id {name} to carry it through)",
 }
-_NOUNS = {"number": "numbers", "boolean": "yes or no", "date": "dates"}
+_WORDS = {  # for cells of a kind, for a column of it, and for what replaces a gap
+    "number": ("numbers", "number", "replaced by the median {fill:g}"),
+    "boolean": ("yes or no", "boolean, as 1 and 0", "replaced by the more frequent {fill:g}"),
+    "date": ("dates", "date, as days since 1970-01-01", "replaced by the median {day}"),
+}
 
 
 @dataclass(frozen=True)
@@ -69,36 +82,18 @@ class ColumnEncoding:
         """How the column is encoded, in words."""
         if self.kind == "dropped":
             return f"{self.name}: dropped, {_REASONS[self.reason].format(name=self.name)}"
-        return f"{self.name}: {self._description()}{self._imputation()}"
-
-    def _description(self) -> str:
-        if self.kind != "category":
-            return {
-                "number": "number",
-                "boolean": "boolean, as 1 and 0",
-                "date": "date, as days since 1970-01-01",
-            }[self.kind]
-        if self.n_categories > len(self.categories):
-            most = f"the {len(self.categories)} most frequent"
-            return f"{self.n_categories} categories, one column for each of {most}"
-        shown = listing(self.categories)
-        return f"{self.n_categories} categories, one column each ({shown})"
-
-    def _imputation(self) -> str:
+        about, gap = self._categories() if self.kind == "category" else _WORDS[self.kind][1:]
         if not self.n_missing:
-            return ""
-        replacement = {
-            "number": f"replaced by the median {self.fill:g}",
-            "boolean": f"replaced by the more frequent {self.fill:g}",
-            "date": f"replaced by the median {_day(self.fill)}",
-            "category": "left without a category",
-        }[self.kind]
-        return f", {_counted(self.n_missing, 'missing value')} {replacement}"
+            return f"{self.name}: {about}"
+        day = EPOCH + timedelta(days=min(max(self.fill, _FIRST_DAY), _LAST_DAY))
+        filled = gap.format(fill=self.fill, day=day.date().isoformat())
+        return f"{self.name}: {about}, {_counted(self.n_missing, 'missing value')} {filled}"
 
-
-def _day(days: float) -> str:
-    within = min(max(days, _FIRST_DAY), _LAST_DAY)
-    return (EPOCH + timedelta(days=within)).date().isoformat()
+    def _categories(self) -> tuple[str, str]:
+        each = f"each ({listing(self.categories)})"
+        if self.n_categories > len(self.categories):
+            each = f"for each of the {len(self.categories)} most frequent"
+        return f"{self.n_categories} categories, one column {each}", "left without a category"
 
 
 def _counted(count: int, noun: str) -> str:
@@ -109,8 +104,8 @@ def _unreadable(table: Table, name: str, kind: str, row: int) -> InputError:
     cell = str(table.columns[name][row])
     shown = cell if len(cell) <= 40 else cell[:40] + "…"
     return InputError(
-        f"{table.source}: column {name!r} should hold {_NOUNS[kind]}, but {table.place(row)} has "
-        f"{shown!r}; correct the cell, or leave it empty and fit with --missing impute"
+        f"{table.source}: column {name!r} should hold {_WORDS[kind][0]}, but {table.place(row)} "
+        f"has {shown!r}; correct the cell, or leave it empty and fit with --missing impute"
     )
 
 
@@ -197,19 +192,15 @@ class TableEncoder:
 
     def transform(self, table: Table) -> np.ndarray:
         """The features (n, d) of a table; its columns are found by name, others are ignored."""
-        self._require_columns(table)
-        blocks, gaps = zip(*(column.encode(table) for column in self.used), strict=True)
-        if self.missing == "error":
-            self._require_whole(table, gaps)
-        return np.hstack(blocks)
-
-    def _require_columns(self, table: Table) -> None:
-        absent = [column.name for column in self.used if column.name not in table.columns]
-        if absent:
+        if absent := [column.name for column in self.used if column.name not in table.columns]:
             free = set(table.names) - {column.name for column in self.columns}
             lacking = listing(f"{name!r}{suggestion(name, free)}" for name in absent)
             columns = "column" if len(absent) == 1 else "columns"
             raise InputError(f"{table.source} lacks the {columns} {lacking}")
+        blocks, gaps = zip(*(column.encode(table) for column in self.used), strict=True)
+        if self.missing == "error":
+            self._require_whole(table, gaps)
+        return np.hstack(blocks)
 
     def _require_whole(self, table: Table, gaps: tuple[np.ndarray, ...]) -> None:
         found = [
@@ -245,14 +236,12 @@ class TableEncoder:
     def from_document(cls, document: dict[str, Any]) -> TableEncoder:
         """The encoder of a model file, every entry of it checked."""
         try:
-            _require(
-                isinstance(document, dict) and document.keys() == {"missing", "columns"}, "entries"
-            )
+            _require(document.keys() == {"missing", "columns"}, "entries")
             _require(document["missing"] in POLICIES, "the missing policy")
             encoder = cls(tuple(map(_column_from, document["columns"])), document["missing"])
             names = [column.name for column in encoder.columns]
             _require(len(set(names)) == len(names) and bool(encoder.used), "the columns")
-        except (ValueError, TypeError) as error:
+        except (AttributeError, ValueError, TypeError) as error:
             raise ModelFileError(f"the model's table encoding is damaged ({error})") from error
         return encoder
 
@@ -264,21 +253,22 @@ _FIELDS: dict[str, type] = {
 
 
 def _column_from(document: dict[str, Any]) -> ColumnEncoding:
-    _require(isinstance(document, dict) and document.keys() == _FIELDS.keys(), "a column's entries")
-    for field, kind in _FIELDS.items():
-        _require(type(document[field]) is kind, f"the type of a column's {field}")
+    _require({name: type(value) for name, value in document.items()} == _FIELDS, "a column's types")
     categories: Any = tuple(document["categories"])
     column = ColumnEncoding(**document | {"categories": categories})
-    _require(column.kind in (*PARSERS, "category", "dropped"), "a column's kind")
-    _require(column.kind != "boolean" or column.fill in (0, 1), "a column's fill")
-    _require(bool(np.isfinite(column.fill)), "a column's fill")
-    _require(0 <= column.n_missing < 2**53, "a column's n_missing")
-    _require(all(type(category) is str for category in categories), "a column's categories")
-    _require(list(categories) == sorted(set(categories)), "a column's categories")
-    _require(len(categories) <= MAX_CATEGORIES, "a column's categories")
-    _require(bool(categories) == (column.kind == "category"), "a column's categories")
-    _require(len(categories) <= column.n_categories < 2**53, "a column's n_categories")
-    _require((column.reason in _REASONS) == (column.kind == "dropped"), "a column's reason")
+    right = {
+        "kind": column.kind in (*PARSERS, "category", "dropped"),
+        "fill": bool(np.isfinite(column.fill))
+        and (column.kind != "boolean" or column.fill in (0, 1)),
+        "n_missing": 0 <= column.n_missing < 2**53,
+        "categories": all(type(category) is str for category in categories)
+        and list(categories) == sorted(set(categories))[:MAX_CATEGORIES]
+        and bool(categories) == (column.kind == "category"),
+        "n_categories": len(categories) <= column.n_categories < 2**53,
+        "reason": (column.reason in _REASONS) == (column.kind == "dropped"),
+    }
+    for name, holds in right.items():
+        _require(holds, f"a column's {name}")
     return column
 
 

@@ -11,8 +11,7 @@ import io
 import os
 import tempfile
 import zipfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from piefs.data.files import described, optional, write_bytes
+from piefs.data.files import described, optional, reading, write_bytes
 from piefs.data.npy import load_npz
 from piefs.errors import DamagedDataError, DataNotFoundError, InputError
 
@@ -89,8 +88,7 @@ def data_folders(data_dir: str | Path | None = None) -> list[Path]:
     """Where data is looked for: `data_dir` if given, else $PIEFS_DATA and the user's cache."""
     if data_dir is not None:
         return [Path(data_dir)]
-    named = os.environ.get("PIEFS_DATA")
-    folders = [Path(named)] if named else []
+    folders = [Path(named)] if (named := os.environ.get("PIEFS_DATA")) else []
     try:
         from platformdirs import user_cache_dir
     except ImportError as error:  # a plain install
@@ -105,46 +103,35 @@ def data_folders(data_dir: str | Path | None = None) -> list[Path]:
 
 def locate(file: DataFile, data_dir: str | Path | None = None) -> Path:
     """The first existing copy of a file."""
-    folders = data_folders(data_dir)
-    for folder in folders:
-        if (folder / file.path).is_file():
-            return folder / file.path
-    places = " or ".join(str(folder / file.path) for folder in folders)
-    verb = "build" if file.is_built else "fetch"
-    command = f"piefs data {verb} {file.dataset}"
+    places = [folder / file.path for folder in data_folders(data_dir)]
+    for place in places:
+        if place.is_file():
+            return place
+    command = f"piefs data {'build' if file.is_built else 'fetch'} {file.dataset}"
     fetching = f"run `{command}`, or " if file.urls or file.is_built else ""
     raise DataNotFoundError(
-        f"data set {file.dataset!r} not found: {fetching}put its file at {places}, "
-        "or point --data-dir or $PIEFS_DATA at a folder that holds it"
+        f"data set {file.dataset!r} not found: {fetching}put its file at "
+        f"{' or '.join(map(str, places))}, or point --data-dir or $PIEFS_DATA at a folder that "
+        "holds it"
     )
-
-
-# --- reading -----------------------------------------------------------------------------------
 
 
 def read_arrays(file: DataFile, data_dir: str | Path | None = None) -> dict[str, np.ndarray]:
     """The verified arrays of an `.npz` file, or the numbers of a CSV without header as `table`."""
-    return _decoded(file, locate(file, data_dir))
+    return _verified(file, locate(file, data_dir))
 
 
-def _decoded(file: DataFile, path: Path) -> dict[str, np.ndarray]:
-    if path.stat().st_size == 0:
-        raise DamagedDataError(f"{path} is empty; replace the file")
-    try:
+def _verified(file: DataFile, path: Path) -> dict[str, np.ndarray]:
+    with reading(path, "replace the file", DamagedDataError):
         if file.path.endswith(".npz"):
             arrays = load_npz(path)
         else:
             arrays = {"table": np.loadtxt(path, delimiter=",", dtype="<f8", ndmin=2)}
-    except Exception as error:  # zip, zlib, header and memory errors all mean the same
-        kind = "a readable .npz file" if file.path.endswith(".npz") else "a table of numbers"
-        raise DamagedDataError(f"{path}: not {kind} ({described(error)})") from error
     for name, digest in file.digests.items():
         if name not in arrays:
             raise DamagedDataError(f"{path}: array {name!r} is missing; replace the file")
-        if digest not in (
-            None,
-            hashlib.sha256(np.ascontiguousarray(arrays[name]).data).hexdigest(),
-        ):
+        content = np.ascontiguousarray(arrays[name]).data
+        if digest is not None and hashlib.sha256(content).hexdigest() != digest:
             raise DamagedDataError(
                 f"{path}: array {name!r} is not the published {file.dataset} data; "
                 "the file is damaged or another version: replace it"
@@ -158,44 +145,50 @@ def _decoded(file: DataFile, path: Path) -> dict[str, np.ndarray]:
 def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool = False) -> Path:
     """Download a data file into the first data folder, and verify what it decodes to."""
     place = data_folders(data_dir)[0] / file.path
-    if file.is_built:
-        raise InputError(
-            f"{file.dataset!r} is not downloaded: run `piefs data build {file.dataset}`"
-        )
     if not file.urls:
-        raise InputError(f"{file.dataset!r} cannot be downloaded; put its file at {place}")
+        build = f"run `piefs data build {file.dataset}`, or " if file.is_built else ""
+        raise InputError(f"{file.dataset!r} cannot be downloaded: {build}put its file at {place}")
     optional("pooch", "downloading data")
+    from requests import ConnectionError as NoConnection
+
     failures = []
     for url in file.urls:
         try:
+            content = _downloaded(file, url, progress=progress)
             with tempfile.TemporaryDirectory() as folder:
-                downloaded = _download(file, url, Path(folder), progress)
-                _decoded(file, downloaded)
-                write_bytes(place, downloaded.read_bytes())
-            return place
+                file_in_doubt = Path(folder, place.name)
+                file_in_doubt.write_bytes(content)
+                _verified(file, file_in_doubt)
+        except NoConnection:
+            failures.append(f"{url}: no connection")
         except (DamagedDataError, OSError, ValueError) as error:  # also those of requests
-            reason = "no connection" if _is_offline(error) else str(error).split("\n")[0][:200]
-            failures.append(f"{url}: {reason}")
+            failures.append(f"{url}: {described(error)}")
+        else:
+            write_bytes(place, content)
+            return place
     raise InputError(
         f"{file.dataset!r} could not be downloaded ({'; '.join(failures)}); "
         f"put the file at {place} by hand"
     )
 
 
-def _download(file: DataFile, url: str, folder: Path, progress: bool) -> Path:
-    """Let pooch store what comes, up to a bound, and over https all the way."""
+def _downloaded(file: DataFile, url: str, *, progress: bool) -> bytes:
+    """What pooch gets, up to a bound, and over https all the way."""
     from pooch import HTTPDownloader
+    from rich.progress import Progress
 
-    _require_https(url)
-    target = folder / "download"
-    with _progress(file.dataset, progress) as bar, _BoundedFile(target, file.most_bytes) as stream:
-        HTTPDownloader(
-            progressbar=bar,
-            chunk_size=PIECE,
-            timeout=TIMEOUT_SECONDS,
-            hooks={"response": lambda response, *_, **__: _require_https(response.url)},
-        )(url, stream, None)
-    return _member(target, folder, file) if url.endswith(".zip") else target
+    with Progress(transient=True, disable=not progress) as bar:
+        task = bar.add_task(f"downloading {file.dataset}", total=None)
+
+        def check(response: Any, *args: Any, **keywords: Any) -> None:
+            _require_https(response.url)
+            bar.update(task, total=int(response.headers.get("Content-Length", 0)) or None)
+
+        stream = _BoundedBytes(file.most_bytes, lambda n: bar.advance(task, n))
+        _require_https(url)
+        hooks = {"response": check}
+        HTTPDownloader(chunk_size=PIECE, timeout=TIMEOUT_SECONDS, hooks=hooks)(url, stream, None)
+    return _member(stream, file) if url.endswith(".zip") else stream.getvalue()
 
 
 def _require_https(url: str) -> None:
@@ -205,67 +198,30 @@ def _require_https(url: str) -> None:
         raise ValueError(f"{url} is not https")
 
 
-class _BoundedFile(io.FileIO):
-    """A file that refuses to grow beyond a bound, whatever length the server announces."""
+class _BoundedBytes(io.BytesIO):
+    """Bytes that refuse to be more than so many, whatever length the server announces."""
 
-    def __init__(self, path: Path, most_bytes: int) -> None:
-        super().__init__(path, "wb")
-        self.most_bytes = most_bytes
+    def __init__(self, most: int, report: Callable[[int], None]) -> None:
+        super().__init__()
+        self.most, self.report = most, report
 
     def write(self, content: Any) -> int:
         """Append, unless that is too much."""
-        if self.tell() + len(content) > self.most_bytes:
-            raise ValueError(f"more than {self.most_bytes:,} bytes, which cannot be the data")
+        if self.tell() + len(content) > self.most:
+            raise ValueError(f"more than {self.most:,} bytes, which cannot be the data")
+        self.report(len(content))
         return super().write(content)
 
 
-class _Bar:
-    """A progress bar of rich as pooch drives one, which sets `total` once it is known."""
-
-    total: float | None = None
-
-    def __init__(self, progress: Any, task: Any) -> None:
-        self.progress, self.task = progress, task
-
-    def update(self, n_bytes: int) -> None:
-        """Count bytes received."""
-        self.progress.update(self.task, advance=n_bytes, total=self.total or None)
-
-    def reset(self) -> None:
-        """Count from zero again."""
-        self.progress.reset(self.task)
-
-    def close(self) -> None:
-        """Nothing: the bar vanishes when the download is over."""
-
-
-@contextmanager
-def _progress(name: str, is_shown: bool) -> Iterator[Any]:
-    """What pooch takes for its progress bar: our own one, or False."""
-    if not is_shown:
-        yield False
-        return
-    from rich.progress import Progress
-
-    with Progress(transient=True) as progress:
-        yield _Bar(progress, progress.add_task(f"downloading {name}", total=None))
-
-
-def _member(archive_path: Path, folder: Path, file: DataFile) -> Path:
-    """The file in an archive, taken out under our own name: those inside decide no path."""
+def _member(stream: io.BytesIO, file: DataFile) -> bytes:
+    """The file in an archive, which decides no path."""
     name = Path(file.path).name
-    try:
-        with zipfile.ZipFile(archive_path) as archive, archive.open(name) as member:
-            content = member.read(file.most_bytes + 1)
-    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
-        raise DamagedDataError(f"the archive does not hold {name}") from error
+    with (
+        reading(Path(name), "replace it", DamagedDataError),
+        zipfile.ZipFile(stream) as archive,
+        archive.open(name) as member,
+    ):
+        content = member.read(file.most_bytes + 1)
     if len(content) > file.most_bytes:
         raise DamagedDataError(f"{name} unpacks to more than {file.most_bytes:,} bytes")
-    (folder / name).write_bytes(content)
-    return folder / name
-
-
-def _is_offline(error: Exception) -> bool:
-    from requests import ConnectionError as NoConnection
-
-    return isinstance(error, NoConnection)
+    return content

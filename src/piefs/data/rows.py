@@ -7,6 +7,7 @@ rows asked for and by a cache of groups.
 
 from __future__ import annotations
 
+import math
 import tempfile
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,8 +30,13 @@ class LazyRows:
     shape: tuple[int, int]
     dtype: np.dtype
     ndim = 2
-    is_quick = False
-    """Whether rows in any order are read about as quickly as consecutive ones."""
+    rows: Any
+    """Those that these are made of, if any."""
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether rows in any order are read about as quickly as consecutive ones."""
+        return getattr(self.rows, "is_quick", True)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -56,11 +62,6 @@ class ScaledRows(LazyRows):
     def __init__(self, rows: Rows, center: np.ndarray, scale: np.ndarray, dtype: Any) -> None:
         self.rows, self.center, self.scale = rows, center, scale
         self.shape, self.dtype = (len(rows), rows.shape[1]), np.dtype(dtype)
-
-    @property
-    def is_quick(self) -> bool:
-        """As quick as the rows that are scaled."""
-        return is_quick(self.rows)
 
     def __getitem__(self, index: Any) -> np.ndarray:
         with np.errstate(over="ignore", invalid="ignore"):  # an error says it instead
@@ -112,11 +113,6 @@ class SelectedRows(LazyRows):
         self.rows, self.numbers = rows, np.asarray(numbers)
         self.shape, self.dtype = (len(self.numbers), rows.shape[1]), np.dtype(rows.dtype)
 
-    @property
-    def is_quick(self) -> bool:
-        """As quick as the rows it selects from."""
-        return is_quick(self.rows)
-
     def __getitem__(self, index: Any) -> np.ndarray:
         return np.asarray(self.rows[self.numbers[index]])
 
@@ -127,11 +123,6 @@ class PickedColumns(LazyRows):
     def __init__(self, rows: Rows, columns: Sequence[int], fill: np.ndarray | None = None) -> None:
         self.rows, self.columns, self.fill = rows, np.asarray(columns, np.intp), fill
         self.shape, self.dtype = (len(rows), len(self.columns)), np.dtype(np.float64)
-
-    @property
-    def is_quick(self) -> bool:
-        """As quick as the rows it takes columns of."""
-        return is_quick(self.rows)
 
     def __getitem__(self, index: Any) -> np.ndarray:
         block = np.asarray(self.rows[index])[:, self.columns].astype(np.float64)
@@ -163,7 +154,7 @@ class GroupedRows(LazyRows):
     @property
     def is_quick(self) -> bool:
         """Whether all groups fit into the cache."""
-        return len(self) * self.shape[1] * self.dtype.itemsize <= self.cache_bytes
+        return math.prod(self.shape) * self.dtype.itemsize <= self.cache_bytes
 
     def __getitem__(self, index: Any) -> np.ndarray:
         rows = row_numbers(index, len(self))
@@ -204,11 +195,6 @@ def is_lazy(rows: Any) -> bool:
     return isinstance(rows, LazyRows)
 
 
-def is_quick(rows: Any) -> bool:
-    """Whether rows in any order are read about as quickly as consecutive ones."""
-    return rows.is_quick if isinstance(rows, LazyRows) else True
-
-
 def taken(rows: Rows, numbers: np.ndarray) -> Rows:
     """Some rows, read at once unless they are lazy and many."""
     size = len(numbers) * rows.shape[1] * np.dtype(rows.dtype).itemsize
@@ -229,12 +215,12 @@ def quick(rows: Rows) -> Rows:
 
     Each group is then decoded once, not again for every few of its rows.
     """
-    return rows if is_quick(rows) else spooled(blocks_of(rows), rows.dtype)
+    return rows if getattr(rows, "is_quick", True) else spooled(blocks_of(rows), rows.dtype)
 
 
 def scratch(shape: tuple[int, ...], dtype: Any, most_bytes: int = IN_MEMORY_BYTES) -> np.ndarray:
     """Zeros in memory, or if they are many in a nameless file that vanishes with the array."""
-    if int(np.prod(shape)) * np.dtype(dtype).itemsize <= most_bytes:
+    if math.prod(shape) * np.dtype(dtype).itemsize <= most_bytes:
         return np.zeros(shape, dtype)
     with tempfile.TemporaryFile() as file:
         return np.memmap(file, dtype=dtype, mode="w+", shape=shape)
@@ -251,19 +237,15 @@ def spooled(chunks: Iterable[Any], dtype: Any = np.float32) -> np.ndarray:
                     f"chunk after row {n} has shape {block.shape}; all must be (rows, "
                     f"{'columns' if width < 0 else width})"
                 )
-            _append(file, block)
+            try:
+                file.write(block.data)
+            except OSError as error:
+                raise InputError(
+                    f"the scratch file in {tempfile.gettempdir()} cannot grow ({error.strerror}); "
+                    "free some room, or let TMPDIR name a folder that has it"
+                ) from error
             n, width = n + len(block), block.shape[1]
         if not n:
             raise InputError("there is no row in the chunks")
         file.flush()
         return np.memmap(file, dtype=dtype, mode="r", shape=(n, width))
-
-
-def _append(file: Any, block: np.ndarray) -> None:
-    try:
-        file.write(block.data)
-    except OSError as error:
-        raise InputError(
-            f"the scratch file in {tempfile.gettempdir()} cannot grow ({error.strerror}); free "
-            "some room, or let TMPDIR name a folder that has it"
-        ) from error

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from piefs.data.cells import is_missing, kind_of, parse, texts
-from piefs.data.table import Table
+from piefs.data.table import Table, is_missing, kind_of, parse, texts
 from piefs.data.target import Target
 from piefs.errors import InputError
 
@@ -108,34 +107,30 @@ def split_table(
 ) -> SplitRows:
     """Cut rows 70/15/15: by group, by time, with class shares kept, or at random."""
     if options.group is not None:
-        return split_by_group(table, options.group, rows, options.split_seed)
+        return _split_by_group(table, options.group, rows, options.split_seed)
     if options.time is not None:
         notices.append(f"column {options.time!r} orders the rows and is not a feature")
-        return split_by_time(table, options.time, rows)
+        return _split_by_time(table, options.time, rows)
     if not target.class_names:
-        return split_random(rows, options.split_seed)
+        return _split_random(rows, options.split_seed)
     counts, n_held_out = np.bincount(target.y[rows]), round(SHARE * len(rows))
-    if counts.min() >= 3 and n_held_out >= len(target.class_names):
-        parts = split_stratified(rows, target.y[rows], (SHARE, SHARE), options.split_seed)
+    if counts.min() >= 3 and n_held_out >= len(counts):
+        parts = split_stratified(rows, target.y[rows], seed=options.split_seed)
         return parts[0].x, parts[1].x, parts[2].x
-    rarest = target.class_names[int(counts.argmin())]
     notices.append(
-        f"the splits do not keep class shares: class {rarest!r} has {counts.min()} rows"
-        if counts.min() < 3
-        else f"the splits do not keep class shares: {n_held_out} rows cannot hold "
-        f"{len(target.class_names)} classes"
+        f"the splits do not keep class shares: class {target.class_names[counts.argmin()]!r} has "
+        f"{counts.min()} rows, and {n_held_out} rows are held out for {len(counts)} classes"
     )
-    return split_random(rows, options.split_seed)
+    return _split_random(rows, options.split_seed)
 
 
-def split_random(rows: np.ndarray, seed: int) -> SplitRows:
-    """Rows at random."""
+def _split_random(rows: np.ndarray, seed: int) -> SplitRows:
     n_held_out = round(SHARE * len(rows))
     order = np.random.default_rng(seed).permutation(rows)
     return order[2 * n_held_out :], order[:n_held_out], order[n_held_out : 2 * n_held_out]
 
 
-def split_by_group(table: Table, group: str, rows: np.ndarray, seed: int) -> SplitRows:
+def _split_by_group(table: Table, group: str, rows: np.ndarray, seed: int) -> SplitRows:
     """Rows with the same value in a column stay together; the shares count groups."""
     cells = texts(table.column(group))
     _require_values(table, group, "--group", rows[is_missing(cells[rows])])
@@ -156,7 +151,7 @@ def _group_shuffle(groups: np.ndarray, share: float, seed: int) -> tuple[np.ndar
     return next(splitter.split(groups, groups=groups))
 
 
-def split_by_time(table: Table, time: str, rows: np.ndarray) -> SplitRows:
+def _split_by_time(table: Table, time: str, rows: np.ndarray) -> SplitRows:
     """The latest rows for test, those before them for validation."""
     cells = table.column(time)[rows]
     kind = kind_of(cells)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -59,16 +60,14 @@ class StreamedTable:
         """The given rows, which must be in ascending order."""
         names = self.names if names is None else names
         if self.array is not None:
-            found = self.array[rows]
-            places = {name: j for j, name in enumerate(self.names)}
-            columns = {name: found[:, places[name]] for name in names}
-            return Table(columns, self.source, rows + 1)
-        parts = []
+            found = dict(zip(self.names, self.array[rows].T, strict=True))
+            return Table({name: found[name] for name in names}, self.source, rows + 1)
+        parts, first = [], 0
         for block in self.blocks(names):
-            first = int(np.asarray(block.lines)[0]) - 1
             a, b = np.searchsorted(rows, (first, first + len(block)))
-            parts.append(block.take(rows[a:b] - first))
-        columns = {name: np.concatenate([part.columns[name] for part in parts]) for name in names}
+            parts.append(block.take(rows[a:b] - first).columns)
+            first += len(block)
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
         return Table(columns, self.source, rows + 1)
 
     def sample_rows(self) -> np.ndarray:
@@ -85,18 +84,17 @@ def is_to_be_streamed(path: Path, asked: bool | None) -> bool:
     """Whether a table is read block by block: as asked, or if it is large or in a folder."""
     path = Path(path)
     files = parquet_files(path)
-    is_array = path.suffix.lower() == ".npy" or is_zarr(path)
-    if asked and not (files or is_array):
-        raise InputError(
-            f"{path} cannot be read block by block; give {STREAMED_KINDS}, or leave --lazy out"
-        )
-    if asked is not None:
-        return asked
-    if path.is_dir():
-        return bool(files) or is_zarr(path)
+    if not files and path.suffix.lower() != ".npy" and not is_zarr(path):
+        if asked:
+            raise InputError(
+                f"{path} cannot be read block by block; give {STREAMED_KINDS}, or leave --lazy out"
+            )
+        return False
+    if asked is not None or path.is_dir():
+        return asked is not False
     if files:
         return parquet_footers(files)[0].n_bytes > LARGE_BYTES
-    return is_array and path.is_file() and path.stat().st_size > LARGE_BYTES
+    return path.is_file() and path.stat().st_size > LARGE_BYTES
 
 
 def open_streamed(path: Path) -> StreamedTable:
@@ -123,12 +121,8 @@ def _open_parquet(files: Sequence[Path], path: Path) -> StreamedTable:
             raise InputError(
                 f"{footer.path} has other columns than {files[0]}; give files of one kind"
             )
-
-    def stream(names: Sequence[str], n: int) -> Iterator[dict[str, np.ndarray]]:
-        return parquet_batches(footers, names, n)
-
     n_rows = sum(footer.n_rows for footer in footers)
-    return StreamedTable(tuple(columns), n_rows, stream, str(path))
+    return StreamedTable(tuple(columns), n_rows, partial(parquet_batches, footers), str(path))
 
 
 def encoded_rows(table: StreamedTable, encoder: TableEncoder) -> Rows:

@@ -1,11 +1,16 @@
-"""Tables in memory: named columns that know the place of each row in its file."""
+"""Tables in memory: named columns that know the place of each row in its file.
+
+A cell means a number, a boolean, a date or text, or it is missing.
+"""
 
 from __future__ import annotations
 
 import difflib
+import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -14,6 +19,9 @@ import numpy as np
 
 from piefs.errors import InputError
 
+MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
+_TRUE, _FALSE = ("true", "yes", "t", "y", "1"), ("false", "no", "f", "n", "0")
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_NAMES = 1_000  # among which a misspelling is looked for
 
 
@@ -119,3 +127,89 @@ def distinct(names: list[str], path: Path) -> list[str]:
     if repeated:
         raise InputError(f"{path}: more than one column is called {listing(repeated)}; rename them")
     return names
+
+
+# --- what cells mean ---------------------------------------------------------------------------
+
+
+def _number(cell: str) -> float:
+    if "_" in cell:  # Python reads 1_2 as 12; in a table it is a code
+        raise ValueError
+    return float(cell)
+
+
+def _boolean(cell: str) -> float:
+    if cell.lower() not in _TRUE + _FALSE:
+        raise ValueError
+    return float(cell.lower() in _TRUE)
+
+
+def _date(cell: str) -> float:
+    moment = datetime.fromisoformat(cell.replace("/", "-"))
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) / timedelta(days=1)
+
+
+PARSERS = {"number": _number, "boolean": _boolean, "date": _date}
+
+
+def is_missing(cells: np.ndarray) -> np.ndarray:
+    """Which cells are empty, a word for missing, or no finite number."""
+    if cells.dtype != object:
+        return ~np.isfinite(cells)
+    return np.fromiter((cell.lower() in MISSING for cell in cells), bool, len(cells))
+
+
+def parse(cells: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
+    """Cells as floats, NaN if missing or not finite, and which of them are unreadable."""
+    if cells.dtype != object:
+        values = np.where(is_missing(cells), np.nan, cells.astype(np.float64))
+        allowed = np.isin(values, (0, 1)) if kind == "boolean" else kind == "number"
+        return values, np.isfinite(values) & ~np.asarray(allowed)
+    values = _all_numbers(cells) if kind == "number" else None
+    if values is None:
+        known = {cell: _parsed(cell, PARSERS[kind]) for cell in set(cells)}
+        values = np.fromiter((known[cell] for cell in cells), np.float64, len(cells))
+    unreadable = np.isinf(values)
+    values[unreadable] = np.nan
+    return values, unreadable
+
+
+def _all_numbers(cells: np.ndarray) -> np.ndarray | None:
+    """Cells as floats if all are numbers: the usual case, at five times the speed."""
+    if any("_" in cell for cell in cells):
+        return None
+    try:
+        values = cells.astype(np.float64)
+    except ValueError:
+        return None
+    return np.where(np.isfinite(values), values, np.nan)
+
+
+def _parsed(cell: str, parser: Callable[[str], float]) -> float:
+    """The cell's value; infinity, which no value may be, marks a cell that cannot be read."""
+    try:
+        value = parser(cell)
+    except (ValueError, OverflowError):
+        return math.nan if cell.lower() in MISSING else math.inf
+    return value if math.isfinite(value) else math.nan
+
+
+def kind_of(cells: np.ndarray) -> str:
+    """The first of number, boolean and date that all cells are, else category."""
+    if cells.dtype != object:
+        return "boolean" if cells.dtype == bool else "number"
+    return next((kind for kind in PARSERS if not parse(cells, kind)[1].any()), "category")
+
+
+def texts(cells: np.ndarray) -> np.ndarray:
+    """Cells as text; 1.0 is `1`, since a gap elsewhere in the column makes 1 a float."""
+    if cells.dtype == object:
+        return cells
+    plain = (int(v) if isinstance(v, float) and v.is_integer() else v for v in cells.tolist())
+    return np.fromiter(map(str, plain), object, len(cells))
+
+
+def coded(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct values in order, and which of them each value is (int32)."""
+    found = np.unique(values)
+    return found, np.searchsorted(found, values).astype(np.int32)

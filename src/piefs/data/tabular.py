@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data.cells import coded
 from piefs.data.encoder import ColumnEncoding, TableEncoder
 from piefs.data.npy import mapped
 from piefs.data.readers import read_table
 from piefs.data.rows import SelectedRows
 from piefs.data.splits import SHARE, Dataset, Split, SplitRows, split_table
 from piefs.data.streamed import StreamedTable, encoded_rows, open_streamed
-from piefs.data.table import Table, listing
+from piefs.data.table import Table, coded, listing
 from piefs.data.target import (
     Target,
     check_training_target,
@@ -58,17 +57,16 @@ class TableOptions:
             )
         if self.group is not None and self.time is not None:
             raise InputError("--group and --time both decide the splits; give one of them")
-        roles = {"target": target, "id": self.id_column, "group": self.group, "time": self.time}
-        named = [(role, name) for role, name in roles.items() if name is not None]
-        named += [("drop", name) for name in self.drop]
-        for role, name in named:
+        roles = {self.id_column: "id", self.group: "group", self.time: "time"}
+        roles |= dict.fromkeys(self.drop, "drop")
+        if target is not None and target in roles:
+            raise InputError(f"column {target!r} cannot be both --target and --{roles[target]}")
+        named = [name for name in (target, *roles) if name is not None]
+        for name in named:
             table.column(name)
-            if name == target and role != "target":
-                raise InputError(f"column {name!r} cannot be both --target and --{role}")
-        gone = {name for _, name in named}
-        if gone >= set(table.names):
+        if set(named) >= set(table.names):
             raise InputError(f"{table.source} has no usable feature: no column is left")
-        return table.without(gone)
+        return table.without(named)
 
 
 @dataclass(frozen=True)
@@ -137,23 +135,20 @@ def _streamed(path: Path, options: TableOptions) -> EncodedTable:
     table = open_streamed(path)
     name, cells = _target_cells(table, options.target)
     head = next(table.blocks())
-    if name is not None and name not in head.columns:
-        head = Table({**head.columns, name: np.zeros(len(head))}, head.source)
+    if cells is not None:
+        head = Table({**head.columns, str(name): np.zeros(len(head))}, head.source)
     features = options.features(head, name).names
     notices = [f"{path.name} is read block by block: {len(table):,} rows"]
     task, target = _streamed_target(table, name, cells, options.task, notices)
     parts = _streamed_splits(table, target, options, notices)
     check_training_target(target, parts[0], table.source, notices)
     encoder = _sampled_encoder(table, features, options.missing, parts[0], notices)
-    held = {
-        "validation": parts[1],
-        "test": parts[2],
-        "sample": _at_most(parts[0], options.split_seed),
-    }
-    in_file: Any = SelectedRows(encoded_rows(table, encoder), parts[0])
+    x: Any = SelectedRows(encoded_rows(table, encoder), parts[0])
+    sample = _at_most(parts[0], options.split_seed)
+    held = {"validation": parts[1], "test": parts[2], "sample": sample}
     dataset = Dataset(
         path.stem,
-        Split(in_file, target.y[parts[0]]),
+        Split(x, target.y[parts[0]]),
         **_read(table, encoder, target, held),
         **_about(path, len(table), encoder, target, name),
     )
@@ -162,26 +157,25 @@ def _streamed(path: Path, options: TableOptions) -> EncodedTable:
 
 def _target_cells(table: StreamedTable, target: str | None) -> tuple[str | None, Any]:
     """The name of the target and its cells: a column, or an `.npy` file of labels."""
-    if target is None:
-        return None, None
     if target in table.names:
-        return target, table.column(target)
+        return target, table.column(str(target))
     if not is_target_file(target):
-        return target, None  # `features` raises: there is no such column
-    cells = np.array(mapped(Path(target)))
+        return target, None  # none is asked for, or `features` raises: there is no such column
+    path = Path(str(target))
+    cells = np.array(mapped(path))
     if cells.shape != (len(table),) or cells.dtype.kind not in "biufU":
         raise InputError(
-            f"{target} holds {cells.dtype}{list(cells.shape)}; give one label for each of the "
+            f"{path} holds {cells.dtype}{list(cells.shape)}; give one label for each of the "
             f"{len(table):,} rows of {table.source}"
         )
-    return Path(target).stem, cells
+    return path.stem, cells
 
 
 def _streamed_target(
     table: StreamedTable, name: str | None, cells: Any, task: str, notices: list[str]
 ) -> tuple[str, Target]:
     """The target as `read_target` gives it, judged by some of its cells if they are very many."""
-    if name is None or cells is None:
+    if name is None:
         return task, Target(np.zeros(len(table), np.int32), np.ones(len(table), bool), ("all",))
     distinct, codes = coded(cells)
     judged = cells
@@ -192,10 +186,9 @@ def _streamed_target(
     if not target.class_names:
         numbers = target_numbers(Table({name: cells}, table.source), name)
         return task, Target(numbers, ~np.isnan(numbers), ())
-    index = {label: i for i, label in enumerate(target.class_names)}
     labels = label_texts(Table({name: distinct}, table.source), name)
-    y = np.array([index.get(label, -1) for label in labels], np.int32)[codes]
-    return task, Target(y, y >= 0, target.class_names)
+    found = Target.of_labels(labels, target.class_names)
+    return task, Target(found.y[codes], found.known[codes], found.class_names)
 
 
 def _streamed_splits(
@@ -247,9 +240,8 @@ def _without_counter(column: ColumnEncoding, sample: Table, rows: np.ndarray) ->
     cells = sample.columns[column.name]
     if column.kind != "number" or cells.dtype == object or len(rows) < 3:
         return column
-    if np.any(cells - rows != cells[0] - rows[0]):
-        return column
-    return ColumnEncoding(column.name, "dropped", reason="identifier")
+    counts = np.all(cells - rows == cells[0] - rows[0])
+    return ColumnEncoding(column.name, "dropped", reason="identifier") if counts else column
 
 
 def _read(
@@ -258,8 +250,7 @@ def _read(
     """Splits in memory, all of them read in one pass."""
     rows = np.unique(np.concatenate(list(parts.values())))
     found = table.take(rows)
-    x = encoder.transform(found)
-    read = {}
+    x, read = encoder.transform(found), {}
     for name, part in parts.items():
         at = np.searchsorted(rows, part)
         read[name] = Split(x[at], target.y[part], found.take(at))

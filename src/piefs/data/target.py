@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from piefs.data.cells import is_missing, kind_of, parse, texts
-from piefs.data.table import Table, listing
+from piefs.data.table import Table, is_missing, kind_of, listing, parse, texts
 from piefs.errors import InputError
 
 MIN_ROWS = 10
@@ -23,23 +22,28 @@ class Target:
     known: np.ndarray
     class_names: tuple[str, ...]
 
+    @classmethod
+    def of_labels(cls, labels: np.ndarray, class_names: tuple[str, ...]) -> Target:
+        """The classes of labels; others have no class."""
+        index = {name: i for i, name in enumerate(class_names)}
+        y = np.array([index.get(label, -1) for label in labels], np.int32)
+        return cls(y, y >= 0, class_names)
+
 
 def read_target(
     table: Table, target: str | None, task: str, notices: list[str]
 ) -> tuple[str, Target]:
     """The task, decided by the target's values if it is `auto`, and the target encoded for it."""
-    n_rows = len(table)
-    labels = np.full(n_rows, "all", object) if target is None else label_texts(table, target)
+    labels = np.full(len(table), "all", object) if target is None else label_texts(table, target)
     known = labels != ""
     if np.sum(known) < MIN_ROWS:
         with_target = "" if target is None else f" with a value in {target!r}"
         raise InputError(
-            f"{table.source} has too few rows{with_target}: {np.sum(known)}; add some, "
-            f"{MIN_ROWS} at least"
+            f"{table.source} has too few rows{with_target}: {np.sum(known)}; {MIN_ROWS} are needed"
         )
     if target is None:
-        return task, Target(np.zeros(n_rows, np.int32), known, ("all",))
-    suggested, why = suggested_task(table.column(target)[known])
+        return task, Target.of_labels(labels, ("all",))
+    suggested, why = _suggested_task(table.column(target)[known])
     if task == "auto":
         task = suggested
         notices.append(
@@ -52,15 +56,16 @@ def read_target(
             f"{np.sum(~known):,} rows have no value in {target!r} ({words}) and are kept apart, "
             "unlabeled"
         )
+    about = f"{table.source}: column {target!r}"
     if (suggested if task == "unsupervised" else task) == "regression":
-        return task, Target(_distinct_numbers(table, target), known, ())
-    class_names = _class_names(labels[known], target, table.source)
-    index = {name: i for i, name in enumerate(class_names)}
-    y = np.array([index.get(label, -1) for label in labels], dtype=np.int32)
-    return task, Target(y, known, class_names)
+        numbers = target_numbers(table, target)
+        if np.nanmin(numbers) == np.nanmax(numbers):
+            raise InputError(f"{about} has only the value {np.nanmin(numbers):g}; check --target")
+        return task, Target(numbers, known, ())
+    return task, Target.of_labels(labels, _class_names(labels[known], about))
 
 
-def suggested_task(cells: np.ndarray) -> tuple[str, str]:
+def _suggested_task(cells: np.ndarray) -> tuple[str, str]:
     """Whether the cells of a target are classes or numbers, and why.
 
     Words are classes, unless they are few among many numbers: those are slips, and an error later.
@@ -100,39 +105,22 @@ def target_numbers(table: Table, target: str) -> np.ndarray:
     return values
 
 
-def _distinct_numbers(table: Table, target: str) -> np.ndarray:
-    values = target_numbers(table, target)
-    known = values[~np.isnan(values)]
-    if known.min() == known.max():
-        raise InputError(
-            f"{table.source}: column {target!r} has only the value {known[0]:g}; there is nothing "
-            "to predict: check --target"
-        )
-    return values
-
-
-def _class_names(labels: np.ndarray, target: str, source: str) -> tuple[str, ...]:
+def _class_names(labels: np.ndarray, about: str) -> tuple[str, ...]:
     """The distinct labels in order, by value if all are numbers."""
     names = sorted(set(labels))
     counted = f"{len(names):,} distinct values in {len(labels):,} rows"
     if kind_of(labels) == "number":
         names.sort(key=float)
-        values, _ = parse(labels, "number")
         many = len(names) > 100 and len(names) > 0.2 * len(labels)
-        if many or np.any(values % 1):
+        if many or np.any(parse(labels, "number")[0] % 1):
             raise InputError(
-                f"{source}: column {target!r} holds numbers to predict, not classes ({counted}); "
+                f"{about} holds numbers to predict, not classes ({counted}); "
                 "fit with --task regression, or give a column of classes"
             )
     if len(names) == 1:
-        raise InputError(
-            f"{source}: column {target!r} has only the value {names[0]!r}; "
-            "a target needs two classes"
-        )
+        raise InputError(f"{about} has only the value {names[0]!r}; a target needs two classes")
     if len(names) > len(labels) / 2:
-        raise InputError(
-            f"{source}: column {target!r} has {counted}, too many to be classes; check --target"
-        )
+        raise InputError(f"{about} has {counted}, too many to be classes; check --target")
     return tuple(names)
 
 
@@ -140,17 +128,12 @@ def check_training_target(
     target: Target, rows: np.ndarray, source: str, notices: list[str]
 ) -> None:
     """The training rows have two classes, or two numbers, to learn from."""
-    y, class_names = target.y[rows], target.class_names
-    if not class_names and y.min() == y.max():
+    found = np.unique(target.y[rows])
+    if len(found) == 1 and target.class_names != ("all",):
         raise InputError(
-            f"{source}: the training rows all have the target {y[0]:g}; give more rows or "
-            "split otherwise"
+            f"{source}: the training rows all have the same target; give more rows or split "
+            "otherwise"
         )
-    absent = [name for i, name in enumerate(class_names) if i not in y]
-    if absent and len(absent) >= len(class_names) - 1:
-        raise InputError(
-            f"{source}: the training rows are all of one class; give more rows or split otherwise"
-        )
-    if absent:
+    if absent := [name for i, name in enumerate(target.class_names) if i not in found]:
         shown = listing(map(repr, absent))
         notices.append(f"no training row is of class {shown}, so it is never predicted")

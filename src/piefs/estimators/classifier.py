@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from piefs.core.losses import cross_entropy
-from piefs.data.cells import coded
+from piefs.data.table import coded
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.inputs import checked_arrays

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from piefs.data import Dataset, Split
-from piefs.data.cells import texts
-from piefs.data.table import Table
+from piefs.data.table import Table, texts
 from piefs.report.scores import class_probabilities
 
 MAX_ROWS, MAX_COLUMNS, MAX_TEXT = 10_000, 30, 60

@@ -5,7 +5,8 @@ import importlib.util
 import json
 import subprocess
 import sys
-from dataclasses import replace
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import jax
@@ -17,12 +18,13 @@ import pytest
 from scipy.special import ndtr
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
-from piefs.core.networks import ACTIVATIONS
+from piefs.core import trees
+from piefs.core.maps import ScalarMap
+from piefs.core.model import Model, Readout, Scaling
+from piefs.core.networks import ACTIVATIONS, MLP
 from piefs.errors import InputError
-from piefs.estimators.exporting import plain_model
-from piefs.estimators.exports import export
-from piefs.estimators.exports.onnx_graph import onnx_bytes
-from piefs.estimators.exports.plain import gelu_tail, plain_labels
+from piefs.estimators.export import Exported, export, exported, plain_labels
+from piefs.estimators.export_template import gelu_tail
 from piefs.estimators.rows import scaling_of
 
 QUICK = {"steps_per_component": 20, "early_stopping": False, "random_state": 0, "hidden": (32, 32)}
@@ -67,26 +69,35 @@ def classifier():
     return fitted(PIEFSClassifier)
 
 
+def changed(one, **parts):
+    """An exported model with other parts of its `Model`."""
+    return replace(one, model=replace(one.model, **parts))
+
+
 @pytest.fixture(scope="module")
 def of_activation(network):
-    """A classifier's plain arrays with random maps of any activation and precision: no training."""
+    """An exported classifier with random maps of any activation and precision: no training."""
 
     def made(base, activation, dtype):
         nets = [network(np.random.default_rng(k), (4, 16, 16, 1), activation) for k in range(3)]
         weights = tuple(np.stack([n.weights[i] for n in nets]).astype(dtype) for i in range(3))
         biases = tuple(np.stack([n.biases[i] for n in nets]).astype(dtype) for i in range(3))
         readout = np.random.default_rng(9).normal(size=(3, 3)).astype(dtype)
-        return replace(
-            plain_model(base),
-            weights=weights,
-            biases=biases,
-            activation=activation,
+        return changed(
+            exported(base),
+            maps=ScalarMap(MLP(weights, biases, activation)),
             mixing=np.tril(readout) + np.eye(3, dtype=dtype),
-            readout_weights=readout,
-            readout_bias=readout[0],
+            readout=Readout(readout, readout[0]),
         )
 
     return made
+
+
+def onnx_bytes(one):
+    """The graph of an exported model."""
+    with tempfile.TemporaryDirectory() as folder:
+        export(one, Path(folder) / "model.onnx")
+        return (Path(folder) / "model.onnx").read_bytes()
 
 
 def by_onnxruntime(content, X, block=20_000):
@@ -110,19 +121,21 @@ def by_numpy_alone(folder, model, X, *functions):
         return dict(results)
 
 
-def plainly(plain, X):
+def plainly(one, X):
     """What the arrays mean, in double precision and with the library's own activations."""
+    model = one.model
+    net, scaling = model.maps.net, model.scaling
     with jax.enable_x64(True):
-        sigma = ACTIVATIONS[plain.activation].value
-        x = ((X - plain.center) / plain.scale)[None]
-        for layer, (w, b) in enumerate(zip(plain.weights, plain.biases, strict=True)):
+        sigma = ACTIVATIONS[net.activation].value
+        x = ((X - scaling.center) / scaling.scale)[None]
+        for layer, (w, b) in enumerate(zip(net.weights, net.biases, strict=True)):
             x = np.asarray(x if layer == 0 else sigma(x)) @ w.astype(float) + b[:, None, :]
-        return x[:, :, 0].T @ plain.mixing.T.astype(float)
+        return x[:, :, 0].T @ model.mixing.T.astype(float)
 
 
 def test_a_classifier_in_onnxruntime_is_ours_on_100_000_rows(classifier):
     X = rows(N_ROWS).astype(np.float32)
-    found = by_onnxruntime(onnx_bytes(plain_model(classifier)), X)
+    found = by_onnxruntime(onnx_bytes(exported(classifier)), X)
     probabilities = classifier.predict_proba(X)
     assert np.abs(found["coordinates"] - classifier.transform(X)).max() < 1e-5
     assert np.abs(found["probabilities"] - probabilities).max() < 1e-6
@@ -136,7 +149,7 @@ def test_a_classifier_in_onnxruntime_is_ours_on_100_000_rows(classifier):
 def test_a_regressor_in_onnxruntime_predicts_in_the_units_of_its_targets():
     model = fitted(PIEFSRegressor)
     X = rows(1000).astype(np.float32)
-    found = by_onnxruntime(onnx_bytes(plain_model(model)), X)["prediction"]
+    found = by_onnxruntime(onnx_bytes(exported(model)), X)["prediction"]
     assert found.shape == (1000,)
     np.testing.assert_allclose(found, model.predict(X), rtol=0, atol=1e-5 * model.target_scale_[0])
 
@@ -144,7 +157,7 @@ def test_a_regressor_in_onnxruntime_predicts_in_the_units_of_its_targets():
 def test_several_targets_are_predicted_as_columns(tmp_path):
     X = rows(300).astype(np.float32)
     model = PIEFSRegressor(n_components=1, **QUICK).fit(X, X[:, :2] * [1, 100])
-    found = by_onnxruntime(onnx_bytes(plain_model(model)), X)["prediction"]
+    found = by_onnxruntime(onnx_bytes(exported(model)), X)["prediction"]
     alone = by_numpy_alone(tmp_path, model, X, "predict")["predict"]
     for one in (found, alone):
         error = (one - model.predict(X)) / model.target_scale_
@@ -154,10 +167,10 @@ def test_several_targets_are_predicted_as_columns(tmp_path):
 def test_a_transformer_has_coordinates_alone(tmp_path):
     X = ((rows(300, 0) - CENTERS) / SCALES).astype(np.float32)
     model = PIEFSTransformer(5, standardize=False, **QUICK).fit(X, labels_of(rows(300, 0)))
-    found = by_onnxruntime(onnx_bytes(plain_model(model)), X)
+    found = by_onnxruntime(onnx_bytes(exported(model)), X)
     assert list(found) == ["coordinates"]
     assert np.abs(found["coordinates"] - model.transform(X)).max() < 1e-5
-    module = imported(plain_model(model), tmp_path)
+    module = imported(exported(model), tmp_path)
     assert np.abs(module.transform(X) - model.transform(X)).max() < 1e-5
     with pytest.raises(ValueError, match="without a target"):
         module.predict(X)
@@ -217,7 +230,7 @@ def test_extreme_rows(of_activation, classifier, activation, name, tmp_path):
 
 def test_a_column_far_from_zero_makes_rows_double(classifier, tmp_path):
     offsets = np.array([0, 1.7e9, 0, 0])
-    far = replace(plain_model(classifier), center=CENTERS + offsets, scale=SCALES)
+    far = changed(exported(classifier), scaling=Scaling(CENTERS + offsets, SCALES))
     X = rows(200) + offsets
     content = onnx_bytes(far)
     (given,) = onnx.load_from_string(content).graph.input
@@ -230,20 +243,20 @@ def test_a_constant_column_keeps_its_scale(classifier):
     X = rows(100)
     X[:, 1] = 7.0
     center, scale = scaling_of(X, None)
-    constant = replace(plain_model(classifier), center=center, scale=scale)
+    constant = changed(exported(classifier), scaling=Scaling(center, scale))
     found = by_onnxruntime(onnx_bytes(constant), X.astype(np.float32))["coordinates"]
     assert np.abs(found - plainly(constant, X.astype(np.float32))).max() < 1e-5
 
 
 def test_the_graph_names_its_inputs_classes_and_version(classifier):
-    names = ("a", 'b"', "naïve", "d\n")
+    names = ["a", 'b"', "naïve", "d\n"]
     named = replace(
-        plain_model(classifier), feature_names=names, labels=np.array(["low", "mid", "high"])
+        exported(classifier), feature_names=names, labels=np.array(["low", "mid", "high"])
     )
     content = onnx_bytes(named)
     graph = onnx.load_from_string(content)
     properties = {p.key: p.value for p in graph.metadata_props}
-    assert json.loads(properties["feature_names"]) == list(names)
+    assert json.loads(properties["feature_names"]) == names
     assert json.loads(properties["classes"]) == ["low", "mid", "high"]
     assert properties["piefs_version"] == graph.producer_version
     shape = graph.graph.input[0].type.tensor_type.shape.dim
@@ -256,13 +269,9 @@ def test_the_graph_names_its_inputs_classes_and_version(classifier):
 
 @pytest.mark.parametrize("labels", [[False, True], [0.5, 1.5], [-3, 2**40]])
 def test_labels_keep_their_type(classifier, labels):
-    plain = plain_model(classifier)
-    two = replace(
-        plain,
-        labels=plain_labels(np.array(labels)),
-        readout_weights=plain.readout_weights[:2],
-        readout_bias=plain.readout_bias[:2],
-    )
+    plain = exported(classifier)
+    readout = Readout(*(part[:2] for part in plain.model.readout))
+    two = replace(changed(plain, readout=readout), labels=plain_labels(np.array(labels)))
     found = by_onnxruntime(onnx_bytes(two), rows(50))["label"]
     assert set(found.tolist()) == set(labels)
     assert type(found.tolist()[0]) is type(labels[0])
@@ -289,18 +298,16 @@ HOSTILE = [
 
 def test_hostile_names_stay_names(classifier, tmp_path):
     hostile = replace(
-        plain_model(classifier),
-        feature_names=tuple(HOSTILE[:4]),
+        exported(classifier),
+        feature_names=HOSTILE[:4],
         labels=np.array(HOSTILE[3:]),
-        identifier=HOSTILE[0],
     )
     module = imported(hostile, tmp_path)
     assert module.MODEL["feature_names"] == HOSTILE[:4]
     assert module.MODEL["classes"] == HOSTILE[3:]
-    assert [column["name"] for column in module.MODEL["columns"]] == HOSTILE[:4]
     X = rows(20)
     assert module.predict(X).tolist() == np.array(HOSTILE[3:])[classifier.predict(X)].tolist()
-    plain = imported(plain_model(classifier), tmp_path / "plain")
+    plain = imported(exported(classifier), tmp_path / "plain")
     assert code_of(module) == code_of(plain)
 
 
@@ -317,7 +324,7 @@ def code_of(module):
 
 
 def test_a_module_refuses_rows_it_cannot_take(classifier, tmp_path):
-    module = imported(plain_model(classifier), tmp_path)
+    module = imported(exported(classifier), tmp_path)
     with pytest.raises(ValueError, match=r"shape \(n, 4\)"):
         module.transform(np.zeros((3, 5)))
     with pytest.raises(ValueError, match="missing or infinite"):
@@ -356,3 +363,69 @@ def test_the_tail_of_the_normal_distribution_is_exact_to_rounding(dtype):
     s = 16 / 3 / (2 + np.minimum(x, 6)) - 5 / 3
     tail = 0.5 * np.exp(-(x**2)) * np.polynomial.polynomial.polyval(s, gelu_tail(np.dtype(dtype)))
     assert np.abs(z * tail - z * ndtr(z)).max() < 4 * np.finfo(dtype).eps
+
+
+@dataclass(frozen=True, eq=False)
+class KernelMaps:
+    """φ(z) = k(z, Z) V + offset with k(z, z′) = exp(−Σ λ_i |z_i − z′_i|) + c⟨z, z′⟩/d."""
+
+    landmarks: np.ndarray
+    log_lam: np.ndarray
+    linear: np.ndarray
+    weights: np.ndarray
+    offset: np.ndarray
+
+    def coordinates(self, z):
+        apart = np.abs(z[:, None] - self.landmarks) @ np.exp(self.log_lam)
+        kernel = np.exp(-apart) + self.linear * z @ self.landmarks.T / z.shape[1]
+        return kernel @ self.weights + self.offset
+
+
+@pytest.fixture
+def of_kernel():
+    """A regression of two targets on three kernel maps, its inputs bounded."""
+
+    def made(dtype):
+        rng = np.random.default_rng(0)
+        shapes = {"landmarks": (20, 4), "log_lam": (4,), "linear": ()}
+        shapes |= {"weights": (20, 3), "offset": (3,)}
+        maps = KernelMaps(**{k: np.asarray(rng.normal(size=s), dtype) for k, s in shapes.items()})
+        mixing, readout = (rng.normal(size=(n, 3)).astype(dtype) for n in (3, 2))
+        units = Scaling(np.array([1e6, 0.0]), np.array([2.0, 3.0]))
+        scaling = Scaling(CENTERS, SCALES, clip=3.0)
+        return Model(scaling, maps, mixing, None, Readout(readout, mixing[0, :2]), units)
+
+    return made
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_kernel_maps_are_what_their_formula_says(of_kernel, dtype, tmp_path):
+    model = of_kernel(dtype)
+    one = Exported(model, single_output=False)
+    X = rows(300) * [1, 1, 10, 1]
+    phi = model.coordinates(X)
+    numbers = model.outputs(X) * model.units.scale + model.units.center
+    close = {"float32": 1e-5, "float64": 1e-12}[dtype] * np.abs(phi).max()
+    module, found = imported(one, tmp_path), by_onnxruntime(onnx_bytes(one), X)
+    for coordinates, predicted in (
+        (module.transform(X), module.predict(X)),
+        (found["coordinates"], found["prediction"]),
+    ):
+        assert coordinates.dtype == dtype
+        assert np.abs(coordinates - phi).max() < close
+        assert np.abs(predicted - numbers).max() < 10 * close
+
+
+def test_a_kernel_model_is_read_from_its_structure_alone(of_kernel, monkeypatch):
+    monkeypatch.setitem(trees.KINDS, "KernelMaps", "kernel")
+    monkeypatch.setitem(sys.modules, "piefs.core.kernel", sys.modules[__name__])
+    model = of_kernel("float64")
+    found = trees.tree_of(trees.structure_of(model), trees.named_arrays(model))
+    np.testing.assert_array_equal(found.outputs(rows(9)), model.outputs(rows(9)))
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_missing_value_in_a_graph_gives_a_missing_value(of_activation, classifier, activation):
+    one = of_activation(classifier, activation, "float32")
+    found = by_onnxruntime(onnx_bytes(one), np.full((2, 4), np.nan))
+    assert np.isnan(found["coordinates"]).all()

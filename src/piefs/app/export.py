@@ -8,8 +8,7 @@ from pathlib import Path
 from piefs.app.model import open_estimator, with_table
 from piefs.data.table import listing
 from piefs.errors import InputError
-from piefs.estimators.exporting import plain_model
-from piefs.estimators.exports import FORMATS, PlainModel, export, format_of
+from piefs.estimators.export import SUFFIXES, Exported, export, exported, format_of
 
 
 def export_model(
@@ -22,35 +21,27 @@ def export_model(
     model = _read(path)
     export(model, out)
     if not quiet:
-        print(f"{out}: {_described(model, format_of(out), out)}.", file=sys.stderr)
+        names = "" if model.feature_names is None else f" ({listing(model.feature_names)})"
+        n_features = model.document()["n_features"]
+        said = f"{out}: X has {n_features} numbers a row, encoded and without gaps{names}."
+        print(said, file=sys.stderr)
 
 
 def _file(path: Path, chosen: str | None, out: Path | None) -> Path:
     """Where to write: beside the model unless it is said."""
     if out is None:
         if chosen is None:
-            raise InputError(f"say what to write: --format {'|'.join(FORMATS)}, or --out FILE")
-        return path / f"model{FORMATS[chosen].suffix}"
+            raise InputError(f"say what to write: --format {'|'.join(SUFFIXES)}, or --out FILE")
+        return path / f"model{SUFFIXES[chosen]}"
     if format_of(out) != (chosen or format_of(out)):
         raise InputError(f"{out} does not go with --format {chosen}: its name ends otherwise")
     return out
 
 
-def _read(path: Path) -> PlainModel:
+def _read(path: Path) -> Exported:
     """The model of a folder, with the names of columns and classes where `piefs fit` left them."""
     estimator, document = open_estimator(path)
     if "table" not in document:
-        return plain_model(estimator)
+        return exported(estimator)
     opened = with_table(path, estimator, document)
-    labels = opened.class_names or None
-    identifier = document.get("id")
-    return plain_model(estimator, labels=labels, table=opened.encoder, identifier=identifier)
-
-
-def _described(model: PlainModel, chosen: str, out: Path) -> str:
-    """What the file takes."""
-    names = "" if model.feature_names is None else f" ({listing(model.feature_names)})"
-    rows = f"X has {model.n_features} numbers a row, encoded and without gaps{names}"
-    if chosen == "onnx":
-        return rows
-    return f"{rows}; python {out.name} rows.csv encodes the columns of a file by itself"
+    return exported(estimator, labels=opened.class_names or None, table=opened.encoder)

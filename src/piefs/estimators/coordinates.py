@@ -129,10 +129,9 @@ class Coordinates(TransformerMixin):
         The name's ending decides: `.onnx` is an ONNX graph from rows to coordinates and
         predictions, `.py` a Python module that needs numpy alone (docs/exports.md).
         """
-        from piefs.estimators.exporting import plain_model
-        from piefs.estimators.exports import export
+        from piefs.estimators.export import export, exported
 
-        export(plain_model(cast(Any, self)), Path(path))
+        export(exported(self), Path(path))
 
     def _checked(self, X: Any) -> np.ndarray:
         """New rows with the features seen in fit."""

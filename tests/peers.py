@@ -63,16 +63,16 @@ def main():
 
     import numpy as np
 
-    from piefs.training import processes
+    from piefs.training import runtime
     from piefs.training.sharding import devices_of
 
     if int(n_processes) > 1:
-        processes.join(address, int(n_processes), int(process))
+        runtime.join(address, int(n_processes), int(process))
     # Messages between processes take most of the time: these take few steps, and devices many.
     found = learned(devices_of("all"), (12,) if int(n_processes) > 1 else (12, 250))
-    if processes.is_first():
+    if runtime.is_first():
         np.savez(out, **found)
-    processes.leave()
+    runtime.leave()
 
 
 if __name__ == "__main__":

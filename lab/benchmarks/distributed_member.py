@@ -119,11 +119,11 @@ def main() -> None:
     allowed = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {allowed[i % len(allowed)]})
 
-    from piefs.training import processes
+    from piefs.training import runtime
     from piefs.training.sharding import devices_of
 
     if n > 1:
-        processes.join(address, n, i)
+        runtime.join(address, n, i)
     devices = devices_of("all")
     sizes = MESSAGE_BYTES if n > 1 else ()
     found = {
@@ -136,7 +136,7 @@ def main() -> None:
     }
     if i == 0:
         print(json.dumps(found))
-    processes.leave()
+    runtime.leave()
 
 
 if __name__ == "__main__":

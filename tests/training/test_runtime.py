@@ -81,7 +81,7 @@ def test_programs_are_dropped_if_a_process_has_too_many_mappings_and_no_sooner(m
 def test_without_the_users_cache_a_folder_is_asked_for(monkeypatch):
     monkeypatch.setitem(sys.modules, "platformdirs", None)
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
-    with pytest.raises(InputError, match="needs a folder"):
+    with pytest.raises(InputError, match="without a folder needs the package platformdirs"):
         runtime.keep_compiled()
 
 

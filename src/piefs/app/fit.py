@@ -23,8 +23,8 @@ from piefs.estimators.keywords import SHARED
 from piefs.report.scores import SHOWN
 from piefs.training.config import Settings
 from piefs.training.diagnosis import Finding, overfitting
-from piefs.training.processes import is_first, join
 from piefs.training.progress import ProgressBar
+from piefs.training.runtime import is_first, join
 from piefs.training.sharding import devices_of, sharded
 
 KEYWORDS = (*SHARED, "preset", "class_weight")

@@ -283,7 +283,7 @@ def main() -> None:
         message, code = _verdict(error)
         print(f"piefs: {message}", file=sys.stderr)
         if "jax" in sys.modules:  # else there are no other processes, and loading takes seconds
-            from piefs.training.processes import end
+            from piefs.training.runtime import end
 
             end(code)
         sys.exit(code)

@@ -22,7 +22,7 @@ from piefs.report.scores import evaluate, probe
 from piefs.training.callbacks import write_history
 from piefs.training.checkpoint import Checkpoint, kept, previous
 from piefs.training.loop import Callback
-from piefs.training.processes import entered_by_first, is_first, leave
+from piefs.training.runtime import entered_by_first, is_first, leave
 from piefs.training.sharding import devices_in_use
 
 ESTIMATORS: dict[str, type] = {

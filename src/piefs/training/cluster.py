@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from threading import Lock
 from typing import Any
 
-from piefs.data.files import library_versions
+from piefs.data.files import library_versions, optional
 from piefs.errors import InputError
 from piefs.training.parallel import Job, Workers, portable
 
@@ -26,8 +26,7 @@ class Cluster(Workers):
 
     def __init__(self, function: Callable[..., Any], common: Any, where: Any) -> None:
         super().__init__(function, common)
-        distributed = _distributed()
-        self._is_own = not isinstance(where, distributed.Client)
+        self._is_own = not hasattr(where, "get_executor")
         self.client = _connected(where) if self._is_own else where
         self._executor = self.client.get_executor(pure=False)
         try:
@@ -39,14 +38,10 @@ class Cluster(Workers):
 
     @property
     def n_workers(self) -> int:
-        """How many workers there are now."""
         return len(self.client.nthreads())
 
     def submit(self, job: Job) -> Future[Any]:
-        """Hand a job to the scheduler."""
-        return self._executor.submit(
-            on_worker, self.function, self._common, job, library_versions()
-        )
+        return self._executor.submit(on_worker, self.function, self._common, job)
 
     def close(self) -> None:
         """Cancel what is left, and leave the cluster if it was joined here."""
@@ -68,33 +63,25 @@ class Cluster(Workers):
         found = self.client.run(refusal, library_versions(), on_error="return")
         for worker, reason in found.items():
             if reason is not None:
-                raise InputError(_from_worker(worker, reason))
+                hint = ": install piefs on the workers" if isinstance(reason, ImportError) else ""
+                raise InputError(f"worker {worker}: {reason}{hint}")
 
     def _sent(self, common: Any) -> Any:
         """A future of `common` that survives its worker: the scheduler can make it again."""
         from dask import config
 
         with config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
-            return self.client.submit(_same, common, pure=False)
-
-
-def _distributed() -> Any:
-    try:
-        import distributed
-    except ImportError as error:
-        raise InputError(
-            "a Dask cluster needs further packages: pip install 'piefs-learn[dask]'"
-        ) from error
-    return distributed
+            return self.client.submit(lambda value: value, common, pure=False)
 
 
 def _connected(address: Any) -> Any:
+    distributed = optional("distributed", "a Dask cluster", extra="dask")
     if not isinstance(address, str):
         raise InputError(
             f"dask takes the address of a scheduler or a distributed.Client, not {address!r}"
         )
     try:
-        return _distributed().Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         raise InputError(
             f"no Dask scheduler answers at {address!r} ({' '.join(str(error).split())}): start one "
@@ -112,26 +99,13 @@ def refusal(expected: dict[str, str]) -> str | None:
     return f"it has {here}, and {there} is wanted: install the same versions everywhere"
 
 
-def _from_worker(worker: str, reason: Any) -> str:
-    if isinstance(reason, ImportError):
-        reason = f"{reason}: install piefs on the workers"
-    return f"worker {worker}: {reason}"
-
-
-def _same(value: Any) -> Any:
-    return value
-
-
-def on_worker(function: Callable[..., Any], common: Any, job: Job, versions: dict[str, str]) -> Any:
+def on_worker(function: Callable[..., Any], common: Any, job: Job) -> Any:
     """Run a job on a worker; an error names the worker."""
     from distributed import get_worker
 
-    worker = get_worker().address
-    reason = refusal(versions)  # of workers that came later
-    if reason is not None:
-        raise InputError(_from_worker(worker, reason))
+    worker = f"worker {get_worker().address}: "
     try:
         with ONE_AT_A_TIME:
             return function(common, *job)
     except Exception as error:
-        raise portable(error, f"worker {worker}: ") from None
+        raise portable(error, worker) from None

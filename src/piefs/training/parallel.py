@@ -1,8 +1,8 @@
 """Many trainings at once: in this process, in processes of this machine, or on a Dask cluster.
 
 Processes are those of joblib's pool (loky), a cluster's jobs go through Dask's own executor. Both
-are executors of `concurrent.futures`, so one loop serves them. (joblib's `Parallel` would too, but
-it waits for ever for a job that Dask has given up, and stops all jobs when one process dies.)
+are executors of `concurrent.futures`, so one loop serves them. (joblib's `Parallel` waits for ever
+for a job that Dask has given up, and stops all jobs when one process dies.)
 """
 
 from __future__ import annotations
@@ -59,16 +59,12 @@ class Ended(NamedTuple):
 
 @contextmanager
 def open_workers(
-    function: Callable[..., Any],
-    common: Any = None,
-    *,
-    n_jobs: int | None = None,
-    dask: Any = None,
+    function: Callable[..., Any], common: Any = None, *, n_jobs: int | None = None, dask: Any = None
 ) -> Iterator[Workers]:
     """Workers that run `function(common, *job)`; `common` travels to each of them once.
 
-    Without a number this process works, with one as many processes, and with the address of a Dask
-    scheduler, or a client of it, its workers do.
+    They are this process, `n_jobs` processes, or the workers of a Dask cluster, given by the
+    address of its scheduler or a client of it.
     """
     if dask is not None and n_jobs is not None:
         raise InputError(
@@ -115,7 +111,7 @@ class Workers:
                 if not running:
                     return
                 done = wait(running, timeout=LOOK_SECONDS, return_when=FIRST_COMPLETED).done
-                if any(_is_dead(future) for future in done):
+                if any(map(_is_dead, done)):
                     done = wait(running).done
                     self.renew()
                 for future in done:
@@ -126,7 +122,7 @@ class Workers:
                 future.cancel()
 
     def submit(self, job: Job) -> Future[Any]:
-        """Run a job here and now."""
+        """Start a job; here, run it at once."""
         future: Future[Any] = Future()
         try:
             future.set_result(self.function(self.common, *job))
@@ -141,17 +137,15 @@ class Workers:
         """Let the workers go; whatever still runs ends."""
 
     def _alone(self, job: Job) -> Ended:
-        codes = []
+        code = "?"
         for _ in range(MOST_DEATHS):
             future = self.submit(job)
             wait([future])
             if not _is_dead(future):
                 return _ended(job, future)
-            codes = re.findall(r"\w+\(-?\d+\)", str(future.exception()))
+            code = next(iter(re.findall(r"\w+\(-?\d+\)", str(future.exception()))), "?")
             self.renew()
-        message = (
-            f"its process died {1 + MOST_DEATHS} times (exit code {codes[0] if codes else '?'})"
-        )
+        message = f"its process died {1 + MOST_DEATHS} times (exit code {code})"
         return Ended(job, None, JobError(message))
 
 
@@ -175,6 +169,9 @@ def portable(error: Exception, prefix: str = "") -> Exception:
     return JobError(f"{prefix}{type(error).__name__}: {error}", details)
 
 
+# --- processes of this machine -----------------------------------------------------------------
+
+
 class Processes(Workers):
     """So many processes of one thread each; a dead one breaks the pool, which is then replaced."""
 
@@ -191,11 +188,9 @@ class Processes(Workers):
 
     @property
     def n_workers(self) -> int:
-        """How many processes there are."""
         return self._n_workers
 
     def submit(self, job: Job) -> Future[Any]:
-        """Hand a job to an idle process."""
         try:
             return self._pool.submit(_in_process, job)
         except BrokenProcessPool:  # an idle one has died
@@ -203,7 +198,6 @@ class Processes(Workers):
             return self._pool.submit(_in_process, job)
 
     def renew(self) -> None:
-        """Start all processes again."""
         self.close()
         self._start()
 

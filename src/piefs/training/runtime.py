@@ -1,28 +1,32 @@
-"""The process that trains: compiled programs and freed memory are kept, and dropped in time.
+"""The process that trains: what it keeps between fits, and the processes that it trains with.
 
-A program is compiled once for each shape of data and settings, which takes a second or two; kept
-on disk, it is loaded in a fraction of that. The command line keeps its programs in the user's
-cache; in a script or a notebook, call `keep_compiled()` before the first fit.
+A compiled program is kept on disk if asked: it takes a second or two to compile, and a fraction of
+that to load. On a CPU each program takes some mappings of memory, of which Linux allows a process
+65,530; fits to some 150 tables of different widths take them all (`lab/experiments/mappings`),
+so programs are dropped in time. Memory that is freed is kept if asked: glibc returns pieces
+over 32 MB to the system, and clearing their pages takes a fifth of a step on a wide table.
 
-On a CPU each program takes some mappings of memory. Linux allows a process 65,530 of them by
-default, and one that asks for more dies: fits to some 150 tables of different widths would do
-(`lab/experiments/mappings.py`). So if half of them are taken, programs are dropped before the next
-fit.
-
-A program also asks for room with every call, 35 MB for two steps with `trotter` at 784 columns and
-batches of 2048. The C library of Linux (glibc) returns pieces over 32 MB to the system each time,
-which clears every page before it hands them out again: a fifth of such a step. The command line
-and the processes it starts keep their memory; in a script that trains on wide tables in large
-batches, call `keep_memory()` before JAX computes anything.
+A run may span several processes, on one machine or on many, all started with the same command
+(`jax.distributed`). The first one (number 0) writes files and prints. If one of them ends early,
+the others notice at once or after `HEARTBEAT_SECONDS`.
 """
+
+from __future__ import annotations
 
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from piefs.data.files import optional
 from piefs.errors import InputError
+
+if TYPE_CHECKING:
+    from piefs.training.sharding import Devices
 
 FOLDER_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
 OPTIONS = {
@@ -50,25 +54,16 @@ def keep_compiled(folder: str | Path | None = None) -> Path:
     Programs are tied to the version of JAX and the kind of machine; the folder can be deleted at
     any time.
     """
+    folder = folder or os.environ.get(FOLDER_VARIABLE)
     if folder is None:
-        folder = os.environ.get(FOLDER_VARIABLE) or _user_folder()
+        cache = optional("platformdirs", "keep_compiled() without a folder").user_cache_dir
+        folder = Path(cache("piefs", appauthor=False)) / "compiled"
     settings = {"jax_compilation_cache_dir": str(folder), **OPTIONS}
     for name, value in settings.items():
         os.environ[name.upper()] = str(value)  # for a JAX that is yet to be imported
         if "jax" in sys.modules:
             sys.modules["jax"].config.update(name, value)
     return Path(folder)
-
-
-def _user_folder() -> Path:
-    try:
-        import platformdirs
-    except ImportError as error:
-        raise InputError(
-            "keep_compiled() needs a folder; the user's cache is known with "
-            "pip install 'piefs-learn[app]'"
-        ) from error
-    return Path(platformdirs.user_cache_dir("piefs", appauthor=False)) / "compiled"
 
 
 def drop_compiled_if_many() -> None:
@@ -82,8 +77,7 @@ def drop_compiled_if_many() -> None:
 def mappings() -> int:
     """How many mappings of memory this process has; 0 if that cannot be known."""
     try:
-        with Path("/proc/self/maps").open("rb") as file:
-            return sum(1 for _ in file)
+        return Path("/proc/self/maps").read_bytes().count(b"\n")
     except OSError:
         return 0
 
@@ -115,3 +109,124 @@ def _mallopt() -> Callable[[int, int], int] | None:
         return ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # no such function, or no such library
         return None
+
+
+# --- several processes -------------------------------------------------------------------------
+
+DETECTED = "auto"
+HEARTBEAT_SECONDS = 15
+START_SECONDS = 120
+LINGER_SECONDS = 2
+
+
+def join(coordinator: str, n_processes: int | None, process: int | None) -> None:
+    """Connect to the other processes, by the address of the first one or by the cluster's.
+
+    With the coordinator "auto", JAX asks the cluster's scheduler (Slurm, Kubernetes, Open MPI and
+    others that it knows) for address and numbers.
+    """
+    import jax
+
+    from piefs.training.sharding import devices_of
+
+    given = _checked(coordinator, n_processes, process)
+    try:
+        jax.distributed.initialize(
+            **given,
+            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
+            initialization_timeout=START_SECONDS,
+        )
+    except (RuntimeError, ValueError) as error:
+        said = " ".join(str(error).split())[:300]
+        reason = (
+            f"JAX does not recognise a cluster here ({said}); give --coordinator HOST:PORT, "
+            "--num-processes and --process-id"
+            if coordinator == DETECTED
+            else f"the processes did not connect at {coordinator} within {START_SECONDS} s "
+            f"({said}); check that all were started, each with its own number, and that the "
+            "address can be reached"
+        )
+        raise InputError(reason) from error
+    with _silent_stdout():  # the library between CPUs prints a line for each connection
+        devices_of("all").any(False)
+
+
+@contextmanager
+def _silent_stdout() -> Iterator[None]:
+    """Keep standard output clean, even of compiled libraries: it may be JSON."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _checked(coordinator: str, n_processes: int | None, process: int | None) -> dict[str, Any]:
+    if coordinator == DETECTED:
+        return {}
+    host, _, port = coordinator.rpartition(":")
+    if not host or not port.isdigit():
+        raise InputError(
+            f"--coordinator {coordinator!r} is not an address: give HOST:PORT of the first "
+            f"process, or {DETECTED!r} on a cluster whose scheduler JAX knows"
+        )
+    if n_processes is None or process is None:
+        raise InputError("--coordinator HOST:PORT needs --num-processes and --process-id")
+    if not 0 <= process < n_processes:
+        raise InputError(
+            f"--process-id {process} is not one of 0 … {n_processes - 1} (--num-processes "
+            f"{n_processes})"
+        )
+    return {"coordinator_address": coordinator, "num_processes": n_processes, "process_id": process}
+
+
+def leave() -> None:
+    """Disconnect from the other processes, all at the same time; each may go on alone."""
+    import jax
+
+    if jax.distributed.is_initialized():
+        jax.distributed.shutdown()
+
+
+def is_first() -> bool:
+    """Whether this process writes files and prints: it is alone, or the first one."""
+    import jax
+
+    return jax.process_index() == 0
+
+
+@contextmanager
+def entered_by_first(context: AbstractContextManager, devices: Devices) -> Iterator[None]:
+    """Enter a context in the first process only; if that fails, all processes raise."""
+    if devices.n_processes == 1:
+        with context:
+            yield
+        return
+    with ExitStack() as stack:
+        failure = None
+        if devices.process == 0:
+            try:
+                stack.enter_context(context)
+            except Exception as error:
+                failure = error
+        if devices.any(failure is not None):
+            raise failure or InputError("the first process failed to start: see its message")
+        yield
+
+
+def end(code: int) -> None:
+    """Exit at once if there are other processes: disconnecting after an error would wait for them.
+
+    Only the first one waits a moment: without it JAX aborts the others before they print why.
+    """
+    jax: Any = sys.modules.get("jax")
+    if jax is not None and jax.distributed.is_initialized():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        if is_first():
+            time.sleep(LINGER_SECONDS)
+        os._exit(code)

@@ -3,18 +3,18 @@ import sys
 
 import pytest
 
-from piefs.core import choices
 from piefs.core.networks import ACTIVATIONS
 from piefs.core.rotations import FAMILIES
+from piefs.training import checks
 
-FREE_OF_JAX = ["core", "core.choices", "core.model", "core.ritz", "core.trees", "core.weighting"]
+FREE_OF_JAX = ["core", "core.model", "core.ritz", "core.trees", "core.weighting", "training.checks"]
 
 
 def test_names_are_those_of_what_there_is():
-    assert set(choices.ACTIVATIONS) == set(ACTIVATIONS)
-    assert tuple(FAMILIES) == choices.ROTATIONS
+    assert set(checks.ACTIVATIONS) == set(ACTIVATIONS)
+    assert tuple(FAMILIES) == checks.ROTATIONS
     assert {name for name, family in FAMILIES.items() if hasattr(family(), "depth")} == set(
-        choices.DEEP
+        checks.DEEP
     )
 
 

@@ -3,8 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from piefs.core.energies import _of_rows, block_length, energy_sum
-from piefs.core.gradients import FactoredField
+from piefs.core.gradients import FactoredField, _of_rows, block_length, energy_sum
 from piefs.core.metric import Diag, Off, RotatedDiag
 from piefs.core.rotations import ROTATIONS
 

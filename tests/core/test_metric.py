@@ -9,11 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from piefs.core.choices import METRICS
 from piefs.core.gradients import DenseField, FactoredField, dot
 from piefs.core.metric import Diag, MetricField, Off, RotatedDiag, init_metric
 from piefs.core.networks import MLP, generator
 from piefs.core.rotations import ROTATIONS, rotate
+from piefs.errors import InputError
+from piefs.training.checks import METRICS, check_metric
+from piefs.training.config import Metric as Settings
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -205,8 +207,8 @@ def test_scales_and_angles_start_from_different_random_numbers():
 
 
 def test_unknown_metric_is_refused_with_the_choices_named():
-    with pytest.raises(ValueError, match="unknown metric 'euclid'") as error:
-        init_metric("euclid", generator(0), 3)
+    with pytest.raises(InputError, match="unknown metric 'euclid'") as error:
+        check_metric(Settings("euclid"))
     assert all(name in str(error.value) for name in METRICS)
 
 

@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 from scipy.stats import special_ortho_group
 
 from piefs.core.agop import ClosedForm, best_log_scales
-from piefs.core.choices import SCOPES, check_options
 from piefs.core.gradients import FactoredField, dot
 from piefs.core.metric import (
     Composed,
@@ -24,6 +23,8 @@ from piefs.core.metric import (
 from piefs.core.networks import MLP, generator
 from piefs.core.rotations import ROTATIONS
 from piefs.errors import InputError
+from piefs.training.checks import SCOPES, check_metric
+from piefs.training.config import Metric
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -75,7 +76,7 @@ def test_local_and_shared_scales_obey_the_same_constraint(constraint, rng):
 def test_every_metric_begins_as_the_identity_in_the_precision_asked_for(name, scope, rng):
     if name != "cayley" and scope not in (SCOPES[: 1 + (name == "diag")]):
         with pytest.raises(InputError, match="no meaning"):
-            check_options(name, scope)
+            check_metric(Metric(name, scope))
         return
     d = 70  # agop tells fewer directions apart
     metric = init_metric(name, generator(0), d, (4,), jnp.float32, scope=scope, bound=1.5)
@@ -92,7 +93,7 @@ def test_every_metric_begins_as_the_identity_in_the_precision_asked_for(name, sc
 
 def test_a_depth_is_refused_where_it_means_nothing():
     with pytest.raises(InputError, match=r'depth has no meaning.* it is for .*"cayley"'):
-        init_metric("diag", generator(0), 3, depth=2)
+        check_metric(Metric("diag", depth=2))
 
 
 @pytest.mark.parametrize("constraint", ["volume", "trace"])
@@ -277,7 +278,7 @@ def test_composed_metric_turns_by_the_shared_rotation_first(rng, network):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("diag", "composed", None), 'choose "local" or "global"'),
+        (("diag", "composed", None), 'use "local" or "global"'),
         (("agop", "global", None), "no meaning"),
         (("off", SCOPES[1], None), "no meaning"),
         (("trotter", "local", 3), "a depth has no meaning"),
@@ -285,8 +286,9 @@ def test_composed_metric_turns_by_the_shared_rotation_first(rng, network):
     ],
 )
 def test_options_without_a_meaning_are_refused(options, words):
+    name, scope, depth = options
     with pytest.raises(InputError, match=words):
-        check_options(*options)
+        check_metric(Metric(name, scope, depth=depth))
 
 
 def test_dense_rotation_of_many_features_is_refused():

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jax.test_util import check_grads
 
-from piefs.core.rotations import ROTATIONS, Rotation, cos_sin, rotate, rotate_pair
+from piefs.core.givens import cos_sin, rotate_pair
+from piefs.core.rotations import ROTATIONS, Rotation, rotate
 
 pytestmark = pytest.mark.usefixtures("float64")
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import special_ortho_group
 
-from piefs.core.rotations import ROTATIONS, Rotation, make_rotation, rotate
-from piefs.core.rotations.lowrank import anchors
+from piefs.core.rotations import ROTATIONS, Rotation, anchors, make_rotation, rotate
 
 pytestmark = pytest.mark.usefixtures("float64")
 

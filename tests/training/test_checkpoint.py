@@ -86,7 +86,7 @@ def test_a_resumed_run_ends_at_the_same_model_history_and_energies(
 )
 def test_a_resumed_nested_run_ends_at_the_same_model(rows, tmp_path, n_calls):
     path = tmp_path / "checkpoint"
-    nested = {"schedule": "nested", "whiten": True, "early_stopping": False}
+    nested = {"schedule": "nested", "early_stopping": False}
     whole = fit(rows, **nested)
     with pytest.raises(CutError):
         fit(rows, Checkpoint(path, every_seconds=0), cut_after(n_calls), **nested)

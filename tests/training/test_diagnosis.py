@@ -80,7 +80,7 @@ def test_every_finding_says_what_to_do():
         "still-improving",
         "overfitting",
     }
-    remedies = ("learning_rate", "metric_bound", "orthogonality", "steps_per_component", "weight_d")
+    remedies = ("learning_rate", "bound", "orth", "steps_per_component", "weight_decay")
     for finding, remedy in zip(found, remedies, strict=True):
         assert remedy in finding.advice
         assert finding.message == f"{finding.says} {finding.advice}"

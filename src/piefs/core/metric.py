@@ -21,9 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.choices import CONSTRAINTS as CONSTRAINTS
-from piefs.core.choices import METRICS, check_options
-from piefs.core.choices import SCOPES as SCOPES
 from piefs.core.gradients import DenseField, GradientField, Parts, gather
 from piefs.core.networks import MLP, init_mlp
 from piefs.core.rotations import Rotation, make_rotation, rotate
@@ -229,9 +226,6 @@ def init_metric(
     """
     if callable(metric):
         return metric(jax.random.key(random.integers(2**32)), n_features)
-    if metric not in METRICS:
-        raise ValueError(f"unknown metric {metric!r}; choose one of {', '.join(METRICS)}")
-    check_options(metric, scope, depth)
     if metric == "off" or n_features == 1:
         return Off()
     dtype = dtype or float

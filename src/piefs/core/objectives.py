@@ -18,8 +18,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from piefs.core.energies import energy_sum
-from piefs.core.gradients import FactoredField
+from piefs.core.gradients import FactoredField, energy_sum
 from piefs.core.losses import (
     HalfSums,
     Readout,

@@ -13,10 +13,10 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jax
 import numpy as np
 import safetensors.numpy
 
@@ -39,8 +39,10 @@ from piefs.training.state import MOST_RATE_CUTS, TrainState
 
 CHECKPOINT_VERSION = 3
 DIGEST_ROWS = 1000  # of rows in a file: reading all of them would take as long as a pass
-PLAIN_FIELDS = ("k", "step", "energies", "log_scale_ranges", "steps", "interval")
-PLAIN_FIELDS += ("history", "rate_cuts")
+PLAIN_FIELDS = (
+    *("k", "step", "energies", "log_scale_ranges"),
+    *("steps", "interval", "history", "rate_cuts"),
+)
 
 
 class Checkpoint:
@@ -102,11 +104,10 @@ class Checkpoint:
 
         Of several processes the first one reads the file and sends it to the others.
         """
-        if self._devices.n_processes == 1:
-            return self._newest(fresh)[0]
-        content = self._newest(fresh)[1] if self._devices.process == 0 else None
+        is_reader = self._devices.process == 0
+        state, content = self._newest(fresh) if is_reader else (fresh, None)
         content = self._devices.told_by_first(content)
-        return fresh if content is None else self._restore(self.path, content, fresh)
+        return state if is_reader or content is None else self._restored(self.path, content, fresh)
 
     def _newest(self, fresh: TrainState) -> tuple[TrainState, bytes | None]:
         """The state and the content of the newest sound file; the fresh state if there is none."""
@@ -115,26 +116,23 @@ class Checkpoint:
             try:
                 with _damaged(path):
                     content = bounded_bytes(path, MOST_WEIGHT_BYTES)
-                state = self._restore(path, content, fresh)
+                state = self._restored(path, content, fresh)
             except CheckpointError as error:
                 damaged = damaged or error
                 continue
             if damaged is not None:
-                warnings.warn(
-                    f"{damaged.what}; the run goes on from the checkpoint before it",
-                    TrainingWarning,
-                    stacklevel=3,
-                )
+                message = f"{damaged.what}; the run goes on from the checkpoint before it"
+                warnings.warn(message, TrainingWarning, stacklevel=3)
             return state, content
         if damaged is not None:
             raise damaged
         return fresh, None
 
-    def _restore(self, path: Path, content: bytes, fresh: TrainState) -> TrainState:
-        arrays, document = _read(path, content)
+    def _restored(self, path: Path, content: bytes, fresh: TrainState) -> TrainState:
         with _damaged(path):
+            arrays, document = _read(path, content)
             self._check_same_run(path, document["fingerprint"])
-            state = _rebuild(fresh, arrays, document)
+            state = _rebuilt(fresh, arrays, document)
             self.seconds_before = float(document["seconds"])
         return state
 
@@ -158,11 +156,11 @@ def _arrays(state: TrainState) -> dict[str, np.ndarray]:
     return {name: np.asarray(array, order="C") for name, array in named_arrays(tree).items()}
 
 
-def _rebuild(
+def _rebuilt(
     fresh: TrainState, arrays: dict[str, np.ndarray], document: dict[str, Any]
 ) -> TrainState:
     """A state with the file's values in the shapes of a fresh one."""
-    k = int(document["k"])
+    k, (count, sums) = int(document["k"]), document["interval"]
     if any(array.shape[:1] != (k,) for name, array in arrays.items() if name.startswith("frozen")):
         raise ValueError(f"there are not {k} frozen maps")
     if len(document["rate_cuts"]) > MOST_RATE_CUTS:
@@ -171,28 +169,20 @@ def _rebuild(
     if k:
         one = fresh.params.phi
         like["frozen"] = stack([one] * k) if is_single(one) else one
-    tree = filled(like, arrays)
-    count, sums = document["interval"]
-    return replace(
-        fresh,
-        k=k,
-        step=int(document["step"]),
-        params=_on_device(tree["params"]),
-        opt_state=_on_device(tree["opt_state"]),
-        frozen=tuple(unstack(_on_device(tree["frozen"]))) if k else (),
+    tree = jax.tree.map(jax.numpy.array, filled(like, arrays))
+    return TrainState(
+        k,
+        int(document["step"]),
+        tree["params"],
+        tree["opt_state"],
+        tuple(unstack(tree["frozen"])) if k else (),
         energies=tuple(map(float, document["energies"])),
         log_scale_ranges=tuple((float(a), float(b)) for a, b in document["log_scale_ranges"]),
         steps=tuple(map(int, document["steps"])),
         interval=(int(count), tuple(map(float, sums))),
-        history=tuple(dict(row) for row in document["history"]),
+        history=tuple(map(dict, document["history"])),
         rate_cuts=tuple(map(int, document["rate_cuts"])),
     )
-
-
-def _on_device(tree: Any) -> Any:
-    import jax
-
-    return jax.tree.map(jax.numpy.array, tree)
 
 
 def previous(path: Path) -> Path:
@@ -207,16 +197,14 @@ def kept(path: Path) -> list[Path]:
 
 def _read(path: Path, content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the document of a checkpoint, checked against each other."""
-    with _damaged(path):
-        header_size = int.from_bytes(content[:8], "little")
-        document = parse_json(parse_json(content[8 : 8 + header_size])["__metadata__"]["piefs"])
-        version = document["version"]
-        if version == CHECKPOINT_VERSION:
-            arrays = load_arrays(content, path)
-            if arrays_digest(arrays) != document["digest"]:
-                raise ValueError("its checksum differs")
-            return arrays, document
-    raise CheckpointError(f"{path} was written by another version of piefs")
+    header_size = int.from_bytes(content[:8], "little")
+    document = parse_json(parse_json(content[8 : 8 + header_size])["__metadata__"]["piefs"])
+    if document["version"] != CHECKPOINT_VERSION:
+        raise CheckpointError(f"{path} was written by another version of piefs")
+    arrays = load_arrays(content, path)
+    if arrays_digest(arrays) != document["digest"]:
+        raise ValueError("its checksum differs")
+    return arrays, document
 
 
 @contextmanager
@@ -224,10 +212,8 @@ def _damaged(path: Path) -> Iterator[None]:
     """Turn any failure into a CheckpointError, apart from the refusal of another run."""
     try:
         yield
-    except ModelFileError as error:
-        raise CheckpointError(f"{path} is damaged or does not fit this run ({error})") from error
     except DAMAGE as error:
-        if isinstance(error, InputError):
+        if isinstance(error, InputError) and not isinstance(error, ModelFileError):
             raise
         raise CheckpointError(f"{path} is damaged ({described(error)})") from error
 
@@ -247,11 +233,5 @@ def data_digest(samples: Samples) -> str:
     x = samples.x
     if isinstance(x, LazyRows):
         x = x[np.linspace(0, len(x) - 1, min(len(x), DIGEST_ROWS)).astype(int)]
-    return arrays_digest(
-        {
-            "x": np.asarray(x),
-            "target": samples.targets,
-            "weight": samples.weights,
-            "label_weight": samples.label_weights,
-        }
-    )
+    weights = {"weight": samples.weights, "label_weight": samples.label_weights}
+    return arrays_digest({"x": np.asarray(x), "target": samples.targets, **weights})

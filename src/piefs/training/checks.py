@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from piefs.core.choices import ACTIVATIONS, CONSTRAINTS, METRICS, SCOPES, check_options
 from piefs.core.weighting import DAMPENINGS, Dampened, Static
 from piefs.errors import InputError
 
@@ -15,6 +14,14 @@ if TYPE_CHECKING:
     from piefs.training.config import Metric, Settings
 
 SOLVERS = ("nested", "joint", "sequential", "spectral")
+ACTIVATIONS = ("relu", "tanh", "softplus", "gelu", "silu", "sin")
+CONSTRAINTS = ("volume", "trace")
+DEEP = ("brickwall", "butterfly", "householder", "cayley", "exponential")
+"""The rotations that come in sizes: sweeps, repetitions, reflections (an even number), ranks."""
+ROTATIONS = ("trotter", "chain", *DEEP, "dense")
+METRICS = ("off", "diag", *ROTATIONS, "agop")
+SCOPES = ("local", "global", "global-scales", "global-rotation", "composed")
+"""Λ(x)U(x); ΛU; ΛU(x); Λ(x)U; Λ(x)U(x)V."""
 
 
 def check(settings: Settings) -> None:
@@ -66,8 +73,8 @@ def _check_weighting(weighting: Any) -> None:
 
 def check_metric(metric: Metric) -> None:
     """Refuse an unknown metric, and what a known one would ignore."""
-    limits = {"scope": "local", "constraint": "volume", "bound": None, "depth": None}
-    given = [name for name, usual in limits.items() if getattr(metric, name) != usual]
+    usual = {"scope": "local", "constraint": "volume", "bound": None, "depth": None}
+    given = [name for name, value in usual.items() if getattr(metric, name) != value]
     check_number("anisotropy", metric.anisotropy)
     if metric.hidden is not None:
         check_widths("metric hidden", metric.hidden)
@@ -81,13 +88,20 @@ def check_metric(metric: Metric) -> None:
     _check_choice("constraint", metric.constraint, CONSTRAINTS)
     if metric.bound is not None:
         check_number("bound", metric.bound, above=0)
-    _check_count("depth", metric.depth, None)
     if metric.name == "agop" and metric.anisotropy:
+        raise InputError('"agop" is not learned by descent: use bound instead of anisotropy')
+    scopes = {"agop": SCOPES[:1], "diag": SCOPES[:2]}.get(metric.name, SCOPES)
+    if metric.scope not in scopes:
+        listed = " or ".join(f'"{one}"' for one in scopes)
         raise InputError(
-            'anisotropy is a penalty on a metric that is learned by descent; "agop" is not: use '
-            "bound"
+            f'the scope "{metric.scope}" has no meaning for metric="{metric.name}": use {listed}'
         )
-    check_options(metric.name, metric.scope, metric.depth)
+    _check_count("depth", metric.depth, None)
+    if metric.depth is not None and metric.name not in DEEP:
+        listed = ", ".join(f'"{name}"' for name in DEEP)
+        raise InputError(f'a depth has no meaning for metric="{metric.name}": it is for {listed}')
+    if metric.name == "householder" and metric.depth is not None and metric.depth % 2:
+        raise InputError(f"the depth of householder must be even, not {metric.depth} reflections")
 
 
 def _check_choice(name: str, value: Any, allowed: tuple) -> None:
@@ -109,10 +123,9 @@ def _is_number(value: Any) -> bool:
 
 def check_number(name: str, value: Any, *, above: float | None = None) -> None:
     """Refuse what is no number above a limit, or none of at least zero."""
-    if above is not None and not (_is_number(value) and value > above):
-        raise InputError(f"{name} must be a number above {above}, not {value!r}")
-    if above is None and not (_is_number(value) and value >= 0):
-        raise InputError(f"{name} must be a number of at least 0, not {value!r}")
+    if not (_is_number(value) and (value >= 0 if above is None else value > above)):
+        limit = "of at least 0" if above is None else f"above {above}"
+        raise InputError(f"{name} must be a number {limit}, not {value!r}")
 
 
 def check_widths(name: str, value: Any) -> None:

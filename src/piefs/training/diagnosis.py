@@ -1,12 +1,12 @@
 """Signs that a run has gone wrong, read off its history and its maps; each says what to do.
 
-The thresholds are set so that what trains as it should is not alarmed about: they lie beyond all
-that was seen on healthy runs of the built-in data and the paper's own settings (LOG.md).
+Healthy runs raise no warning: the thresholds lie beyond all that was seen on such runs of the
+built-in data and the paper's own settings (LOG.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,8 +70,7 @@ class Finding:
         if "message" in document:
             says, _, advice = str(document["message"]).partition(". ")
             return cls(kind, f"{says[:1].upper()}{says[1:].removesuffix('.')}.", advice)
-        says, advice = str(document["says"]), str(document["advice"])
-        return cls(kind, says, advice, bool(document["bad"]))
+        return cls(kind, str(document["says"]), str(document["advice"]), bool(document["bad"]))
 
 
 @dataclass(frozen=True)
@@ -79,10 +78,9 @@ class Evidence:
     """What a finished run is judged by.
 
     `gram_error` is that of the coordinates on the training rows; `raw` are the maps' values on
-    them, (n, K), before whitening; `chance` is the
-    readout's loss on a constant prediction, or None without labels; `was_cut_short` says whether
-    all steps that there were have been taken; `rate_cuts` are the steps before which the rate was
-    cut, and `rate` is what was left of it.
+    them, (n, K), before whitening; `chance` is the readout's loss on a constant prediction, None
+    without labels; `was_cut_short` says whether all steps have been taken; `rate_cuts` are the
+    steps before which the rate was cut, and `rate` is what was left of it.
     """
 
     settings: Settings
@@ -100,22 +98,20 @@ def findings(evidence: Evidence) -> list[Finding]:
     """All that is wrong, at most one finding of a kind."""
     found = [_rate_cut(evidence), _constant_maps(evidence), _degenerate_metric(evidence)]
     if len(evidence.history) >= FEWEST_ROWS:
-        found += [_gram_error(evidence), _still_improving(evidence)]
-        found.append(_saturated(evidence) or _overfitted(evidence))
+        found += [_gram_error(evidence), *_losses(evidence)]
     return [one for one in found if one is not None]
 
 
 def variation(raw: np.ndarray) -> np.ndarray:
     """Which share of its mean square varies from row to row, for each map."""
-    square = np.mean(raw.astype(np.float64) ** 2, axis=0)
-    return np.var(raw.astype(np.float64), axis=0) / np.maximum(square, SAME_EVERYWHERE)
+    raw = raw.astype(np.float64)
+    return np.var(raw, axis=0) / np.maximum(np.mean(raw**2, axis=0), SAME_EVERYWHERE)
 
 
 def n_constants(evidence: Evidence) -> int:
-    """How many maps may be constant.
+    """How many maps may be constant, which is the smoothest function of all.
 
-    The constant is the smoothest function of all: without labels, or where smoothness gets its
-    turn by weights that change, one map may well be it.
+    Without labels, or where smoothness gets its turn by weights that change, it is one.
     """
     return int(evidence.chance is None or evidence.settings.solver == "sequential")
 
@@ -161,38 +157,23 @@ def _degenerate_metric(evidence: Evidence) -> Finding | None:
     )
 
 
+REMEDIES = {
+    "sequential": "take more steps_per_component or a smaller t_orth in Dampened(…)",
+    "spectral": "take more steps_per_component, or less smoothness",
+}
+
+
 def _gram_error(evidence: Evidence) -> Finding | None:
     n_maps, raw = evidence.raw.shape[1], evidence.history[-1]["gram_error"]
     if evidence.gram_error <= GRAM_SHARE * n_maps and raw <= RAW_GRAM_SHARE * n_maps:
         return None
     worst = max(evidence.gram_error, raw)
-    remedy = {
-        "sequential": "take more steps_per_component or a smaller t_orth in Dampened(…)",
-        "spectral": "take more steps_per_component, or less smoothness",
-    }.get(
-        evidence.settings.solver, "raise orth in weighting=Static(…) tenfold, or lower smoothness"
-    )
+    usual = "raise orth in weighting=Static(…) tenfold, or lower smoothness"
     return Finding(
         "gram-error",
         f"The maps are far from orthonormal: a Gram error of {worst:.3g} for {n_maps} maps, where "
         f"maps that are all zero have {n_maps}.",
-        f"To mend it, {remedy}.",
-    )
-
-
-def _still_improving(evidence: Evidence) -> Finding | None:
-    in_turn = evidence.settings.solver == "sequential"  # each new map lowers the loss again
-    losses = shares_of_chance(evidence)
-    if in_turn or not evidence.was_cut_short or not losses:
-        return None
-    fall = late_fall(losses)
-    if fall <= STILL_FALLING:
-        return None
-    return Finding(
-        "still-improving",
-        f"The validation loss was still falling when the steps ended: by {100 * fall:.0f} % of the "
-        "loss of a constant prediction in their second half.",
-        f"Take more steps_per_component than {evidence.settings.steps_per_component}.",
+        f"To mend it, {REMEDIES.get(evidence.settings.solver, usual)}.",
     )
 
 
@@ -209,34 +190,36 @@ def shares_of_chance(evidence: Evidence) -> list[float]:
     return [row["validation_loss"] / evidence.chance for row in evidence.history]
 
 
-def _saturated(evidence: Evidence) -> Finding | None:
-    losses, last = shares_of_chance(evidence), evidence.history[-1]
-    if evidence.chance is None or not losses:
-        return None
-    by_heart = last["loss_class"] / evidence.chance
-    if by_heart > LEARNED_BY_HEART or losses[-1] - min(losses) <= SPOILED:
-        return None
-    return Finding(
-        "saturated",
-        f"The readout is saturated: the training rows are learned by heart (loss "
-        f"{last['loss_class']:.2g}) while the validation loss has risen from "
-        f"{min(losses) * evidence.chance:.3g} to {last['validation_loss']:.3g}.",
-        "Set early_stopping=True, or raise weight_decay.",
-    )
-
-
-def _overfitted(evidence: Evidence) -> Finding | None:
-    losses, last = shares_of_chance(evidence), evidence.history[-1]
-    if evidence.chance is None or not losses:
-        return None
-    if losses[-1] - last["loss_class"] / evidence.chance <= OVERFITTED:
-        return None
-    return Finding(
-        "overfitting",
-        f"The validation loss ({last['validation_loss']:.3g}) is far above the training loss "
-        f"({last['loss_class']:.3g}): the maps do not carry over to new rows.",
-        "Raise weight_decay, set early_stopping=True, or give more rows.",
-    )
+def _losses(evidence: Evidence) -> Iterator[Finding]:
+    """What the losses on training and on validation rows say."""
+    losses, last, chance = shares_of_chance(evidence), evidence.history[-1], evidence.chance
+    if not losses or chance is None:
+        return
+    in_turn = evidence.settings.solver == "sequential"  # each new map lowers the loss again
+    fall = late_fall(losses)
+    if evidence.was_cut_short and not in_turn and fall > STILL_FALLING:
+        yield Finding(
+            "still-improving",
+            f"The validation loss was still falling when the steps ended: by {100 * fall:.0f} % of "
+            "the loss of a constant prediction in their second half.",
+            f"Take more steps_per_component than {evidence.settings.steps_per_component}.",
+        )
+    trained = last["loss_class"] / chance
+    if trained <= LEARNED_BY_HEART and losses[-1] - min(losses) > SPOILED:
+        yield Finding(
+            "saturated",
+            f"The readout is saturated: the training rows are learned by heart (loss "
+            f"{last['loss_class']:.2g}) while the validation loss has risen from "
+            f"{min(losses) * chance:.3g} to {last['validation_loss']:.3g}.",
+            "Set early_stopping=True, or raise weight_decay.",
+        )
+    elif losses[-1] - trained > OVERFITTED:
+        yield Finding(
+            "overfitting",
+            f"The validation loss ({last['validation_loss']:.3g}) is far above the training loss "
+            f"({last['loss_class']:.3g}): the maps do not carry over to new rows.",
+            "Raise weight_decay, set early_stopping=True, or give more rows.",
+        )
 
 
 def overfitting(metrics: dict[str, Any]) -> Finding | None:

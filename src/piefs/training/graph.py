@@ -92,7 +92,7 @@ def _leading_vectors(
 
 
 def graph_samples(samples: Samples, settings: Settings, tell: Tell) -> tuple[Samples, np.ndarray]:
-    """The rows that the graph is built on, their eigenmaps for targets, and their numbers."""
+    """The rows of a graph with their eigenmaps for targets, and their numbers."""
     rows = some_rows([settings.seed, len(samples)], len(samples), settings.graph_rows)
     tell(GRAPH, 0, 1)
     x = samples.x[rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
@@ -13,7 +13,8 @@ from piefs.core.maps import ScalarMap
 from piefs.core.objectives import Batch, Objective, SequentialObjective, StepRecord, Trainable
 from piefs.training.batches import Samples
 from piefs.training.columns import Columns
-from piefs.training.config import Settings
+from piefs.training.config import TOLERANCE, Settings
+from piefs.training.state import TrainState
 from piefs.training.step import TurnLoss, losses_on
 
 LOSSES = {
@@ -76,28 +77,55 @@ class HeldOut:
         return row
 
 
-def means_of(sums: Sequence[float], count: int) -> Row:
-    """The means of an interval's records; `gram_residual` is the root of the mean gram_error.
+def with_steps_counted(
+    state: TrainState, settings: Settings, sums: StepRecord, n_steps: int, held_out: HeldOut | None
+) -> TrainState:
+    """The state with these steps counted, and a history row where an interval is complete.
 
-    An unbiased estimate of a Gram error may be negative; its residual counts as zero.
+    A turn's last interval may be shorter than `log_every`.
     """
-    means = {name: value / count for name, value in zip(StepRecord._fields, sums, strict=True)}
-    return means | {"gram_residual": max(means["gram_error"], 0.0) ** 0.5}
+    count, total = state.interval
+    # One by one: while numpy waits for a device's array, it takes Ctrl-C for a bad element.
+    new = [float(value) for value in sums]
+    count, total = count + n_steps, tuple(np.add(total, new).tolist())
+    state = replace(state, interval=(count, total))
+    if count < settings.optimizer.log_every and state.step < settings.steps_per_component:
+        return state
+    return with_interval_over(state, settings, held_out)
 
 
-def has_plateaued(
-    rows: Sequence[Row], watched: Iterable[str], patience: int | None, tolerance: float
-) -> bool:
-    """Whether the last `patience` rows of a turn have lowered none of the watched columns."""
+def with_interval_over(
+    state: TrainState, settings: Settings, held_out: HeldOut | None
+) -> TrainState:
+    """The state with a history row for the steps since the last one, if there were any.
+
+    A row holds means over the steps of its interval, and under `map` the number of maps in play.
+    `gram_residual` is the root of the mean gram_error, of which an unbiased estimate may be
+    negative: it then counts as zero.
+    """
+    count, total = state.interval
+    if not count:
+        return state
+    row = {"step": sum(state.steps) + state.step, "map": state.k + settings.maps_at_once}
+    row |= {name: value / count for name, value in zip(StepRecord._fields, total, strict=True)}
+    row["gram_residual"] = max(row["gram_error"], 0.0) ** 0.5
+    if held_out is not None:
+        row |= held_out.row(state.params, state.readout)
+    fresh_interval = (0, (0.0,) * len(total))
+    return replace(state, interval=fresh_interval, history=(*state.history, row))
+
+
+def has_converged(state: TrainState, settings: Settings) -> bool:
+    """Whether the last `patience` rows of this turn have lowered none of the watched losses."""
+    done, patience = sum(state.steps), settings.patience
+    rows = [row for row in state.history if row["step"] > done]
     if patience is None or len(rows) <= patience:
         return False
-    earlier, latest = rows[:-patience], rows[-patience:]
 
-    def lowest(rows: Sequence[Row], name: str) -> float:
-        return min(row[name] for row in rows)
+    def has_stopped(name: str) -> bool:
+        losses = [row[name] for row in rows]
+        before, after = min(losses[:-patience]), min(losses[-patience:])
+        return after >= before - TOLERANCE * abs(before)
 
-    def is_lower(name: str) -> bool:
-        before = lowest(earlier, name)
-        return lowest(latest, name) < before - tolerance * abs(before)
-
-    return not any(is_lower(name) for name in watched)
+    watched = LOSSES if settings.solver == "sequential" else ("validation_loss",)
+    return all(has_stopped(name) for name in watched)

@@ -1,15 +1,10 @@
 """Training: map after map as in Algorithm 1 of the paper, or all maps at once.
 
 In the sequential schedule frozen maps never change again, so φ_j(x), j < k, is a cached column
-computed once: a step costs the same at every k, and no gradient can reach a frozen map. The joint
-and the nested schedule are the same loop with a single turn, in which all maps descend (see
-`piefs.core.objectives`); so is the spectral one, whose targets are the eigenmaps of a graph.
+computed once: a step costs the same at every k, and no gradient can reach a frozen map. The other
+schedules are the same loop with a single turn, in which all maps descend (`core.objectives`).
 Training knows nothing of files or terminals; both hang on callbacks, called between chunks with a
-state that a run can resume from. One that returns True ends the run: the maps are frozen as they
-stand.
-
-Steps after which a number is not finite are not taken: they are tried again at a smaller rate, from
-the state before them, which a resumed run has too.
+state that a run can resume from.
 """
 
 from __future__ import annotations
@@ -20,22 +15,24 @@ from dataclasses import replace
 from piefs.core.losses import ReadoutLoss, cross_entropy
 from piefs.core.objectives import Batch, StepRecord
 from piefs.training.batches import Samples, feed
-from piefs.training.checks import SOLVERS
 from piefs.training.columns import Columns
 from piefs.training.config import Settings
-from piefs.training.history import HeldOut, Validation
+from piefs.training.history import (
+    HeldOut,
+    Validation,
+    has_converged,
+    with_interval_over,
+    with_steps_counted,
+)
 from piefs.training.runtime import drop_compiled_if_many
 from piefs.training.sharding import telling_of_loss
 from piefs.training.state import (
     TrainState,
     WarmStart,
-    has_converged,
     initial_state,
     rate_in_force,
-    with_interval_over,
     with_metric_refreshed,
     with_rate_cut,
-    with_steps_counted,
     with_turn_over,
 )
 from piefs.training.step import Steps, TurnLoss, descend, objective_for
@@ -63,17 +60,17 @@ def train(
     Where a callback returns True, the maps that descend are frozen and no further one is begun:
     the final state then may have fewer than K.
     """
-    _check(settings, n_outputs, readout_loss, validation)
     drop_compiled_if_many()
     objective = objective_for(settings, readout_loss, samples)
     state = state or initial_state(samples, settings, n_outputs, warm_start)
-    devices, K = samples.devices, settings.n_components
+    devices, K, at_once = samples.devices, settings.n_components, settings.maps_at_once
     columns = Columns(samples.x, K, state.frozen, devices)  # φ_j(x) of frozen maps, computed once
     held_out = HeldOut.of(validation, settings, objective, state.frozen)
+    caches = [columns, held_out.columns] if held_out else [columns]
     is_over = False
 
-    for k in range(state.k, K, settings.maps_at_once):  # 1: for k = 1 to K do
-        loss = TurnLoss(objective, k, columns.frozen_gram_error(samples.weights))  # 3: θ_j fixed
+    for k in range(state.k, K, at_once):  # 1: for k = 1 to K do
+        loss = TurnLoss(objective, k, columns.frozen_gram_error(samples.weights))  # 3: fix θ_j
         for chunk in feed(samples, columns.values, settings, k, state.step):  # 2: until the budget
             if devices.any(is_over or has_converged(state, settings)):  # is exhausted do
                 break
@@ -81,28 +78,12 @@ def train(
             state = with_steps_counted(state, settings, sums, chunk[2], held_out)
             is_over = _any_asks_to_end(callbacks, state)
         state = with_interval_over(state, settings, held_out)
-        if k + settings.maps_at_once < K:  # later turns will need them
-            for cache in (columns, *([held_out.columns] if held_out else [])):
-                cache.append(state.params.phi)
+        for cache in caches if k + at_once < K else ():  # later turns will need the columns
+            cache.append(state.params.phi)
         state = with_turn_over(state, settings, samples, warm_start)
-        is_over |= _any_asks_to_end(callbacks, state)
-        if devices.any(is_over):
+        if devices.any(_any_asks_to_end(callbacks, state) or is_over):
             break
     return state
-
-
-def _check(
-    settings: Settings,
-    n_outputs: int,
-    readout_loss: ReadoutLoss | None,
-    validation: Validation | None,
-) -> None:
-    if settings.solver not in SOLVERS:
-        raise ValueError(f"unknown solver {settings.solver!r}; there are {SOLVERS}")
-    if readout_loss is not None and n_outputs < 1:
-        raise ValueError("a readout needs outputs: give n_outputs, or readout_loss=None")
-    if settings.patience is not None and validation is None:
-        raise ValueError("patience needs validation rows to watch")
 
 
 def _stepped(
@@ -116,23 +97,18 @@ def _stepped(
 
     If a number is not finite after them, they are taken again at a smaller rate.
     """
-    devices, (batches, first_step, n_steps) = samples.devices, chunk
+    devices, (batches, first, n_steps) = samples.devices, chunk
+    total, rule = settings.steps_per_component, settings.optimizer.rule
     given = devices.everywhere((state.params, state.opt_state))
     while True:
-        steps = Steps(
-            first_step,
-            n_steps,
-            settings.steps_per_component,
-            rate_in_force(state, settings),
-            settings.weight_decay,
-        )
-        rule = settings.optimizer.rule
+        rate = rate_in_force(state, settings)
+        steps = Steps(first, n_steps, total, rate, settings.weight_decay)
         after = descend(*given, batches, loss, steps, optimizer=rule, mesh=devices.mesh)
         params, opt_state, sums, is_finite = devices.here(after)
         if not devices.any(not is_finite):  # all processes go back, or none
             break
         state = with_rate_cut(state, settings)
-    state = replace(state, step=first_step + n_steps, params=params, opt_state=opt_state)
+    state = replace(state, step=first + n_steps, params=params, opt_state=opt_state)
     return with_metric_refreshed(state, settings, samples, n_steps), sums
 
 

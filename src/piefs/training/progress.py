@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import Any
 
-from piefs.errors import InputError
+from piefs.data.files import optional
 from piefs.training.callbacks import NewRows, Stage
 from piefs.training.state import TrainState
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.progress import Progress
 
 SHARE_TO_TIME = 0.1
 """The share of a stage after which its pace is known well enough to be printed."""
@@ -28,9 +24,9 @@ class ProgressBar:
         A `rich.console.Console` to draw on, the standard output unless given.
     """
 
-    def __init__(self, console: Console | None = None) -> None:
+    def __init__(self, console: Any = None) -> None:
         self.console = console
-        self._bar: Progress | None = None
+        self._bar: Any = None
 
     def prepare(self, what: str, done: int, total: int) -> None:
         """Show the progress of work before training."""
@@ -54,11 +50,12 @@ class ProgressBar:
     def __call__(self, state: TrainState) -> None:
         """Move to the step of the state."""
         if self._bar is not None:
+            row = state.history[-1] if state.history else {}
             self._bar.update(
                 self._task,
                 completed=self._stage.steps_done(state),
                 description=f"{self._stage.name}, {self._stage.describe(state)}",
-                note=_validation_note(state),
+                note="".join(f"validation {score}" for score in _scores(row)),
             )
 
     def end(self) -> None:
@@ -68,13 +65,9 @@ class ProgressBar:
             self._bar = None
 
 
-def _bar(console: Console | None) -> Progress:
-    try:
-        from rich import progress
-        from rich.console import Console
-    except ImportError as error:
-        raise InputError("a ProgressBar needs rich: pip install 'piefs-learn[app]'") from error
-    console = console or Console()
+def _bar(console: Any) -> Any:
+    progress = optional("rich.progress", "a ProgressBar")
+    console = console or optional("rich.console", "a ProgressBar").Console()
     return progress.Progress(
         progress.TextColumn("{task.description}"),
         progress.BarColumn(),
@@ -87,12 +80,10 @@ def _bar(console: Console | None) -> Progress:
     )
 
 
-def _validation_note(state: TrainState) -> str:
-    """The newest score on validation rows, in words."""
-    row = state.history[-1] if state.history else {}
-    if "validation_accuracy" in row:
-        return f"validation {100 * row['validation_accuracy']:.1f} %"
-    return f"validation R² {row['validation_r2']:.3f}" if "validation_r2" in row else ""
+def _scores(row: dict[str, float]) -> list[str]:
+    """The score on validation rows, in words, if there is one."""
+    forms = {"validation_accuracy": "accuracy {:.1%}", "validation_r2": "R² {:.3f}"}
+    return [form.format(row[name]) for name, form in forms.items() if name in row]
 
 
 class ProgressPrinter:
@@ -135,11 +126,8 @@ class ProgressPrinter:
             f"Gram error {row['gram_error']:.4f}",
             f"{'distance to the graph' if is_of_graph else 'class loss'} {row['loss_class']:.4f}",
             f"energy {row['loss_mde']:.4g}",
+            *(f"validation {score}" for score in _scores(row)),
         ]
-        if "validation_accuracy" in row:
-            parts.append(f"validation accuracy {row['validation_accuracy']:.4f}")
-        if "validation_r2" in row:
-            parts.append(f"validation R² {row['validation_r2']:.4f}")
         return ", ".join(parts)
 
 

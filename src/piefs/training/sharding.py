@@ -1,10 +1,9 @@
 """One batch over many devices, of this process or of several (`jax.distributed`).
 
 Every device takes a share of a batch's rows; parameters are the same everywhere. The losses of a
-batch are functions of sums over its rows. A step adds these sums up over all devices, and then the
-gradients: two messages, and it minimises the loss of the whole batch. All processes run the same
-program on the same table, each reads the rows of its own devices only, and what takes a pass over
-the whole table, such as the columns of frozen maps, is shared out among the processes.
+batch are functions of sums over its rows: a step adds these sums up over all devices, and then the
+gradients, which are two messages. All processes run the same program on the same table; each reads
+the rows of its own devices only, and passes over the whole table are shared out among them.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, TypeVar
 
 import jax
@@ -42,9 +42,8 @@ def added_up(tree: Any) -> Any:
 def total_of_devices(sums: Any) -> Any:
     """Sums over a device's own rows, added up over all devices that share a batch.
 
-    A loss of the totals is the same on all devices, and so is its derivative by them, which is
-    that by each device's own sums: going backwards takes no message. What a device then has is its
-    own rows' part of the gradient.
+    The derivative of a loss by the totals is the same everywhere, and is that by each device's own
+    sums: going backwards takes no message, and leaves the own rows' part of the gradient.
     """
     return added_up(sums)
 
@@ -86,16 +85,13 @@ class Devices:
         A batch has two halves (see `split_gram_error`); each device takes its share of either, and
         all take equally many rows, some of which then are padding, of weight zero.
         """
+        rows, n = np.arange(batch_size), self.n_devices
         if self.mesh is None:
-            return np.arange(batch_size)
-        halves = np.split(np.arange(batch_size), [batch_size // 2])
-        shares = np.concatenate([self._dealt(half) for half in halves], axis=1)
+            return rows
+        halves = (rows[: batch_size // 2], rows[batch_size // 2 :])
+        padded = (np.pad(half, (0, -len(half) % n), constant_values=-1) for half in halves)
+        shares = np.concatenate([half.reshape(n, -1) for half in padded], axis=1)
         return shares[self._own_devices()].ravel()
-
-    def _dealt(self, rows: np.ndarray) -> np.ndarray:
-        share = -(-len(rows) // self.n_devices)
-        padding = np.full(share * self.n_devices - len(rows), -1)
-        return np.concatenate([rows, padding]).reshape(self.n_devices, share)
 
     def _own_devices(self) -> np.ndarray:
         assert self.mesh is not None
@@ -154,18 +150,16 @@ class Devices:
         """What the first process has to say, or None if it has nothing."""
         if self.n_processes == 1:
             return content
-        speaks = self.process == 0 and content is not None
-        length = int(self.gathered(len(content) if speaks and content else -1)[0])
+        own = content if self.process == 0 else None
+        length = int(self.gathered(-1 if own is None else len(own))[0])
         if length < 0:
             return None
-        mine = np.frombuffer(content if speaks and content else bytes(length), np.uint8)
-        return self.total(mine).astype(np.uint8).tobytes()
+        mine = np.frombuffer(bytes(length) if own is None else own, np.uint8)
+        return self.gathered(mine)[0].tobytes()
 
     def share_of(self, items: Iterable[T]) -> Iterator[T]:
         """The items that are for this process: each is taken by one."""
-        for i, item in enumerate(items):
-            if i % self.n_processes == self.process:
-                yield item
+        return islice(items, self.process, None, self.n_processes)
 
     def rows_shared_out(
         self, compute: Callable[[slice], np.ndarray], n: int
@@ -192,13 +186,12 @@ def devices_of(wanted: str | int | None) -> Devices:
     if wanted is None:
         return ONE
     if wanted == "all":
-        found = jax.devices()
-    elif isinstance(wanted, int) and not isinstance(wanted, bool) and wanted >= 1:
-        found = jax.local_devices()[:wanted]
-        if len(found) < wanted:
-            raise InputError(f"devices={wanted}, but JAX sees {len(found)} in this process")
-    else:
+        return Devices(Mesh(np.array(jax.devices()), (ROWS,)))
+    if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:
         raise InputError(f'devices must be None, "all" or a number of devices, not {wanted!r}')
+    found = jax.local_devices()[:wanted]
+    if len(found) < wanted:
+        raise InputError(f"devices={wanted}, but JAX sees {len(found)} in this process")
     return Devices(Mesh(np.array(found), (ROWS,)))
 
 
@@ -235,7 +228,6 @@ def telling_of_loss() -> Iterator[None]:
         if not any(sign in said for sign in SIGNS_OF_LOSS):
             raise
         raise LostProcessError(
-            "another process of this run has ended, or cannot be reached any more, and the run "
-            "cannot go on without it. Start all of them again with --resume; there may be more or "
-            f"fewer of them. ({said.splitlines()[0][:200]})"
+            "another process of this run has ended or cannot be reached. Start all of them again "
+            f"with --resume; there may be more or fewer of them. ({said.splitlines()[0][:200]})"
         ) from error

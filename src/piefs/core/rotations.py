@@ -1,12 +1,17 @@
-"""Rotations that move only a few directions: reflections, Cayley transforms and exponentials.
+"""Orthogonal factors U(x) of the metric: families of maps of determinant one.
 
-Their parameters are vectors. A family whose parameters are all zero must be the identity, and must
-not be stuck there: S = pqᵀ − qpᵀ has no slope at p = q = 0. So each vector q starts at a
-fixed unit vector c (a cosine of its own frequency, hence orthogonal to the others) and p at zero.
-Parameters are scaled by d^−½, so that a network's outputs of size one are vectors of length one.
+A family turns parameters ω(x) into a rotation and applies it to vectors. A new one is a class with
+the members of `Rotation`, registered in `FAMILIES` or passed as an object. All but `dense` never
+form a d × d matrix. Products of plane rotations are in `givens`; those here move a few directions.
+
+Their parameters are vectors, and zeros must be the identity without being stuck there:
+S = pqᵀ − qpᵀ has no slope at p = q = 0. So each vector q starts at a fixed unit vector c (a cosine
+of its own frequency, hence orthogonal to the others) and p at zero. Parameters are scaled by d^−½,
+so that a network's outputs of size one are vectors of length one.
 """
 
-from itertools import pairwise
+from abc import abstractmethod
+from typing import ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -14,8 +19,43 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.gradients import Parts
-from piefs.core.rotations import split_at
+from piefs.core.givens import Brickwall, Butterfly, Chain, Givens, Trotter
+from piefs.core.gradients import Parts, deal, gather, split_at
+
+
+@runtime_checkable
+class Rotation(Protocol):
+    """A family of orthogonal maps U(ω) of determinant one on ℝᵈ, applied without a d × d matrix."""
+
+    @property
+    def stride(self) -> int:
+        """Into how many arrays the components of vectors are dealt out; 1 leaves them together."""
+        ...
+
+    def n_parameters(self, d: int) -> int:
+        """How many parameters the family needs in dimension d."""
+        ...
+
+    def split(self, parameters: Array, d: int) -> Parts:
+        """Parameters, along the last axis, as the arrays that `apply` takes."""
+        ...
+
+    def squash(self, outputs: Parts) -> Parts:
+        """A network's outputs, any real numbers, as parameters; zeros give the identity."""
+        ...
+
+    def apply(self, parameters: Parts, v: Parts, /) -> Parts:
+        """U(ω)v row by row; vectors are dealt out into `stride` arrays. One row of ω serves all."""
+        ...
+
+
+def rotate(family: Rotation, parameters: Array, v: Array) -> Array:
+    """U(ω)v for parameters of shape (n, n_parameters), or (1, …), and vectors of shape (n, d)."""
+    parts = family.split(parameters, v.shape[1])
+    return gather(family.apply(parts, deal(v, family.stride)))
+
+
+# --- reflections, Cayley transforms and exponentials -------------------------------------------
 
 
 def anchors(d: int, n: int) -> np.ndarray:
@@ -26,15 +66,20 @@ def anchors(d: int, n: int) -> np.ndarray:
 
 
 class _Vectors(eqx.Module):
-    """Families whose parameters are vectors of length d, given as they come."""
+    """Families whose parameters are vectors of length d, any will do."""
 
-    @property
-    def stride(self) -> int:
-        """All components together."""
-        return 1
+    stride: ClassVar[int] = 1
+
+    @abstractmethod
+    def _n_vectors(self, d: int) -> int: ...
+
+    def n_parameters(self, d: int) -> int:
+        return self._n_vectors(d) * d
+
+    def split(self, parameters: Array, d: int) -> Parts:
+        return split_at(parameters, (d,) * self._n_vectors(d))
 
     def squash(self, outputs: Parts) -> Parts:
-        """Any vectors will do."""
         return outputs
 
 
@@ -46,27 +91,18 @@ class Householder(_Vectors):
 
     depth: int = eqx.field(static=True, default=2)
 
-    def n_parameters(self, d: int) -> int:
-        """One vector for each reflection."""
-        return self.depth * d
-
-    def split(self, parameters: Array, d: int) -> Parts:
-        """The vectors."""
-        return split_at(parameters, (d,) * self.depth)
+    def _n_vectors(self, d: int) -> int:
+        return self.depth
 
     def apply(self, parameters: Parts, v: Parts) -> Parts:
         """The last reflection acts first."""
         (vectors,) = v
         d = vectors.shape[1]
-        for c, pair in zip(anchors(d, self.depth // 2), pairwise_apart(parameters), strict=True):
-            for p in reversed(pair):
-                vectors = _reflect(_anchored(p, c, d), jnp.asarray(c, vectors.dtype), vectors)
+        pairs = zip(parameters[::2], parameters[1::2], strict=True)
+        for c, (p, q) in zip(anchors(d, self.depth // 2), pairs, strict=True):
+            for w in (_anchored(q, c, d), _anchored(p, c, d)):
+                vectors = _reflect(w, jnp.asarray(c, vectors.dtype), vectors)
         return (vectors,)
-
-
-def pairwise_apart(parts: Parts) -> list[tuple[Array, Array]]:
-    """(a₀, a₁), (a₂, a₃), …"""
-    return list(pairwise(parts))[::2]
 
 
 def _anchored(p: Array, c: np.ndarray | float, d: int) -> Array:
@@ -90,16 +126,8 @@ class _LowRank(_Vectors):
 
     depth: int = eqx.field(static=True, default=1)
 
-    def _rank(self, d: int) -> int:
-        return min(self.depth, max(1, d // 2))
-
-    def n_parameters(self, d: int) -> int:
-        """2r vectors."""
-        return 2 * self._rank(d) * d
-
-    def split(self, parameters: Array, d: int) -> Parts:
-        """The vectors p_1, q_1, p_2, q_2, …"""
-        return split_at(parameters, (d,) * (2 * self._rank(d)))
+    def _n_vectors(self, d: int) -> int:
+        return 2 * min(self.depth, max(1, d // 2))
 
     def _columns(self, parameters: Parts, d: int) -> Parts:
         """The columns of W: p from zero, q from its anchor."""
@@ -115,7 +143,6 @@ class Cayley(_LowRank):
     """
 
     def apply(self, parameters: Parts, v: Parts) -> Parts:
-        """U v, from inner products of the columns of W and v."""
         (vectors,) = v
         w = self._columns(parameters, vectors.shape[1])
         matrix = [[0.5 * _dot(a, b) for b in w] for a in w]
@@ -170,7 +197,6 @@ class Exponential(_LowRank):
     """
 
     def apply(self, parameters: Parts, v: Parts) -> Parts:
-        """U v, by way of the 2r inner products of W and v."""
         (vectors,) = v
         columns = self._columns(parameters, vectors.shape[1])
         w = jnp.stack([_shortened(column) for column in columns], axis=1)
@@ -202,31 +228,17 @@ def _phi_1(x: Array) -> Array:
     return result
 
 
-class Dense(eqx.Module):
+class Dense(Givens):
     """U = exp(S) with a full skew-symmetric S: every rotation there is, for small dimensions.
 
     It takes d(d − 1)/2 parameters and a d × d matrix for each point.
     """
 
-    @property
-    def stride(self) -> int:
-        """All components together."""
-        return 1
-
     def n_parameters(self, d: int) -> int:
-        """The entries of S above its diagonal."""
+        """The entries of S above its diagonal, row by row: turns in their planes."""
         return d * (d - 1) // 2
 
-    def split(self, parameters: Array, d: int) -> Parts:
-        """All entries together, row by row."""
-        return (parameters,)
-
-    def squash(self, outputs: Parts) -> Parts:
-        """π tanh(·): an entry is a turn of at most π in its plane."""
-        return tuple(jnp.pi * jnp.tanh(part) for part in outputs)
-
     def apply(self, parameters: Parts, v: Parts) -> Parts:
-        """exp(S) v."""
         (entries,), (vectors,) = parameters, v
         d = vectors.shape[1]
         rows, columns = np.triu_indices(d, 1)
@@ -234,3 +246,23 @@ class Dense(eqx.Module):
         matrices = jax.scipy.linalg.expm(upper - upper.transpose(0, 2, 1))
         matrices = jnp.broadcast_to(matrices, (len(vectors), d, d))
         return (jnp.einsum("nij,nj->ni", matrices, vectors),)
+
+
+# --- by name -----------------------------------------------------------------------------------
+
+FAMILIES: dict[str, type] = {
+    "trotter": Trotter,
+    "chain": Chain,
+    "brickwall": Brickwall,
+    "butterfly": Butterfly,
+    "householder": Householder,
+    "cayley": Cayley,
+    "exponential": Exponential,
+    "dense": Dense,
+}
+ROTATIONS: dict[str, Rotation] = {name: family() for name, family in FAMILIES.items()}
+
+
+def make_rotation(name: str, depth: int | None = None) -> Rotation:
+    """The family of that name, in its own size or in the one asked for."""
+    return ROTATIONS[name] if depth is None else FAMILIES[name](depth=depth)

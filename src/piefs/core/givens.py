@@ -4,13 +4,15 @@ Neighbours that are rotated against each other lie in different arrays, at the s
 the `stride` of a family deals the components out (see `gradients.deal`).
 """
 
+from abc import abstractmethod
+from typing import ClassVar
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
 
-from piefs.core.gradients import Parts, deal
-from piefs.core.rotations import split_at
+from piefs.core.gradients import Parts, deal, split_at
 
 # --- one plane ---------------------------------------------------------------------------------
 
@@ -63,7 +65,15 @@ def rotate_pair(omega: Array, a: Array, b: Array) -> tuple[Array, Array]:
 
 
 class Givens(eqx.Module):
-    """What all products of plane rotations share: their parameters are angles."""
+    """What products of plane rotations share: parameters are angles, one for each adjacent pair."""
+
+    stride: ClassVar[int] = 1
+
+    def n_parameters(self, d: int) -> int:
+        return d - 1
+
+    def split(self, parameters: Array, d: int) -> Parts:
+        return (parameters,)
 
     def squash(self, outputs: Parts) -> Parts:
         """ω = π tanh(·), in [−π, π] (Sec. 2.4)."""
@@ -77,14 +87,7 @@ class Trotter(Givens):
     sweeps with depth bounded independently of the nominal Givens count", Sec. 2.4).
     """
 
-    @property
-    def stride(self) -> int:
-        """Even and odd components apart: a pair of a sweep then has one in each array."""
-        return 2
-
-    def n_parameters(self, d: int) -> int:
-        """One angle for each adjacent pair: d − 1."""
-        return d - 1
+    stride: ClassVar[int] = 2  # a pair of a sweep then has one component in each array
 
     def split(self, parameters: Array, d: int) -> Parts:
         """The angles of the even sweep and of the odd one."""
@@ -128,19 +131,6 @@ class Chain(Givens):
     Each rotation passes one carried coordinate on to the next, so the product is a scan over d.
     """
 
-    @property
-    def stride(self) -> int:
-        """All components together."""
-        return 1
-
-    def n_parameters(self, d: int) -> int:
-        """One angle for each adjacent pair: d − 1."""
-        return d - 1
-
-    def split(self, parameters: Array, d: int) -> Parts:
-        """All angles together."""
-        return (parameters,)
-
     def apply(self, omega: Parts, v: Parts) -> Parts:
         """R_0 acts first, R_{d−2} last."""
         (angles,), (entries,) = omega, v
@@ -155,27 +145,30 @@ class Chain(Givens):
         return (jnp.concatenate([settled.T, last[:, None]], axis=1),)
 
 
-class Brickwall(Givens):
+class Layered(Givens):
+    """Layers of rotations of pairs that do not meet."""
+
+    def n_parameters(self, d: int) -> int:
+        return sum(self._widths(d))
+
+    def split(self, parameters: Array, d: int) -> Parts:
+        """The angles of each layer."""
+        return split_at(parameters, self._widths(d))
+
+    @abstractmethod
+    def _widths(self, d: int) -> tuple[int, ...]:
+        """How many pairs there are in each layer."""
+
+
+class Brickwall(Layered):
     """`depth` sweeps over adjacent pairs, even and odd ones in turn; depth d reaches all of SO(d).
 
     (A triangular mesh of d(d − 1)/2 adjacent rotations reaches every rotation; d sweeps hold as
     many.)
     """
 
+    stride: ClassVar[int] = 2
     depth: int = eqx.field(static=True, default=8)
-
-    @property
-    def stride(self) -> int:
-        """Even and odd components apart, as for `Trotter`."""
-        return 2
-
-    def n_parameters(self, d: int) -> int:
-        """Half as many angles as components in each sweep."""
-        return sum(self._widths(d))
-
-    def split(self, parameters: Array, d: int) -> Parts:
-        """The angles of each sweep."""
-        return split_at(parameters, self._widths(d))
 
     def apply(self, omega: Parts, v: Parts) -> Parts:
         """The even pairs, the odd pairs, the even pairs, …"""
@@ -188,7 +181,7 @@ class Brickwall(Givens):
         return tuple((d - layer % 2) // 2 for layer in range(self.depth))
 
 
-class Butterfly(Givens):
+class Butterfly(Layered):
     """⌈log₂ d⌉ layers, the s-th of which rotates the components i and i + 2ˢ: all meet all.
 
     That is the wiring of the fast Fourier transform. In a dimension that is no power of two, a
@@ -196,19 +189,6 @@ class Butterfly(Givens):
     """
 
     depth: int = eqx.field(static=True, default=1)
-
-    @property
-    def stride(self) -> int:
-        """All components together."""
-        return 1
-
-    def n_parameters(self, d: int) -> int:
-        """At most d/2 angles in each of the ⌈log₂ d⌉ layers."""
-        return sum(self._widths(d))
-
-    def split(self, parameters: Array, d: int) -> Parts:
-        """The angles of each layer."""
-        return split_at(parameters, self._widths(d))
 
     def apply(self, omega: Parts, v: Parts) -> Parts:
         """The nearest pairs first."""

@@ -1,21 +1,20 @@
 """Where an operator lives: a region with points to integrate over, drawn or chosen.
 
-A domain carries a reference measure q. `sample` draws quasi-random points from it (scrambled
-Sobol), `quadrature` gives a rule for it where one is known; both return points with weights that
-sum to one. `density` is q up to a constant, by which a problem divides when its own measure is
-another one. `distance` is positive inside and falls to zero at the boundary.
+A domain carries a reference measure q. `sobol` draws quasi-random points from it, `quadrature` is
+a rule for it where one is known; weights of points sum to one. `density` is q up to a constant, by
+which a problem divides when its own measure is another one.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from scipy.special import gammaincinv, ndtri
+from scipy.special import ndtri
 from scipy.stats import qmc
 
 from piefs.errors import InputError
@@ -36,7 +35,6 @@ class Points(NamedTuple):
 
 
 def equally_weighted(x: np.ndarray) -> Points:
-    """Points that count the same."""
     return Points(x, np.full(len(x), 1 / len(x)))
 
 
@@ -47,6 +45,8 @@ class Domain(ABC):
     """The number d of coordinates of a point."""
     n_uniform: int
     """How many uniform numbers make one point."""
+    reach: Any
+    """Half of each side of the box of `bounds`, if that is around the origin."""
 
     def sobol(self, seed: int) -> Callable[[int], Points]:
         """A stream of quasi-random points: each call continues where the last one ended."""
@@ -84,9 +84,10 @@ class Domain(ABC):
         """Positive inside, zero on the boundary, smooth; (n,)."""
         raise InputError(f"a {type(self).__name__} has no boundary to put a condition on")
 
-    @abstractmethod
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """The corners of a box in which the pictures are drawn, and by which inputs are scaled."""
+        corner = np.full(self.dimension, 1.0) * self.reach
+        return -corner, corner
 
 
 class Box(Domain):
@@ -101,7 +102,6 @@ class Box(Domain):
         self.dimension = self.n_uniform = len(self.low)
 
     def from_uniform(self, u: np.ndarray) -> Points:
-        """low + u (high − low)."""
         return equally_weighted(self.low + u * (self.high - self.low))
 
     def quadrature(self, n_points: int) -> Points | None:
@@ -118,7 +118,6 @@ class Box(Domain):
         return jnp.prod(4 * t * (1 - t), axis=-1)
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The box itself."""
         return self.low, self.high
 
 
@@ -132,9 +131,9 @@ class Ellipsoid(Domain):
         if not np.linalg.cond(self.frame) < 1e12:
             raise InputError("the frame of an ellipsoid must be invertible")
         self.dimension, self.n_uniform = len(self.frame), len(self.frame) + 1
+        self.reach = np.linalg.norm(self.frame, axis=1)
 
     def from_uniform(self, u: np.ndarray) -> Points:
-        """A direction from normal numbers, a radius whose d-th power is uniform."""
         radius = u[:, -1:] ** (1 / self.dimension)
         return equally_weighted(radius * _directions(u[:, :-1]) @ self.frame.T)
 
@@ -148,13 +147,7 @@ class Ellipsoid(Domain):
         return Points(y @ self.frame.T, weight)
 
     def distance(self, x: Array) -> Array:
-        """1 − |L⁻¹x|²."""
         return 1 - jnp.sum((x @ np.linalg.inv(self.frame).T) ** 2, axis=-1)
-
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The smallest box around it."""
-        extent = np.linalg.norm(self.frame, axis=1)
-        return -extent, extent
 
 
 class Ball(Ellipsoid):
@@ -169,13 +162,14 @@ class Ball(Ellipsoid):
 class Sphere(Domain):
     """The unit sphere S^{d−1} in ℝᵈ with its uniform measure; a metric must project on it."""
 
+    reach = 1.0
+
     def __init__(self, dimension: int = 3):
         if dimension < 2:
             raise InputError("a sphere needs at least 2 coordinates")
         self.dimension = self.n_uniform = dimension
 
     def from_uniform(self, u: np.ndarray) -> Points:
-        """Directions of normal vectors."""
         return equally_weighted(_directions(u))
 
     def quadrature(self, n_points: int) -> Points | None:
@@ -187,10 +181,6 @@ class Sphere(Domain):
         xy, weights = _polar((1 - heights**2) ** 0.5, weight / 2, 2 * n_heights)
         return Points(np.column_stack([xy, np.repeat(heights, 2 * n_heights)]), weights)
 
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """[−1, 1]ᵈ."""
-        return -np.ones(self.dimension), np.ones(self.dimension)
-
 
 class Gaussian(Domain):
     """All of ℝᵈ with the measure N(0, scale² I)."""
@@ -199,10 +189,9 @@ class Gaussian(Domain):
         if dimension < 1 or not scale > 0:
             raise InputError("a Gaussian needs a dimension of at least 1 and a positive scale")
         self.dimension = self.n_uniform = dimension
-        self.scale = float(scale)
+        self.scale, self.reach = float(scale), 3 * scale
 
     def from_uniform(self, u: np.ndarray) -> Points:
-        """Quantiles."""
         return equally_weighted(self.scale * ndtri(u))
 
     def quadrature(self, n_points: int) -> Points | None:
@@ -211,12 +200,7 @@ class Gaussian(Domain):
         return None if rule is None else Points(self.scale * rule[0], rule[1])
 
     def density(self, x: Array) -> Array:
-        """exp(−|x|²/2 scale²)."""
         return jnp.exp(-jnp.sum(x**2, axis=-1) / (2 * self.scale**2))
-
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Three standard deviations."""
-        return np.full(self.dimension, -3 * self.scale), np.full(self.dimension, 3 * self.scale)
 
 
 class Radial(Domain):
@@ -228,11 +212,11 @@ class Radial(Domain):
     def __init__(self, dimension: int = 2, scale: float = 1.0):
         if dimension < 2 or not scale > 0:
             raise InputError("a radial domain needs at least 2 dimensions and a positive scale")
-        self.dimension, self.n_uniform, self.scale = dimension, dimension + 1, float(scale)
+        self.dimension, self.n_uniform = dimension, dimension + 1
+        self.scale, self.reach = float(scale), 3 * scale
 
     def from_uniform(self, u: np.ndarray) -> Points:
-        """A direction and an exponential radius."""
-        radius = self.scale * gammaincinv(1.0, u[:, -1:])
+        radius = -self.scale * np.log1p(-u[:, -1:])
         return equally_weighted(radius * _directions(u[:, :-1]))
 
     def quadrature(self, n_points: int) -> Points | None:
@@ -251,13 +235,8 @@ class Radial(Domain):
         return Points(*_polar(self.scale * r, weight / weight.sum(), max(8, n_points // n_radii)))
 
     def density(self, x: Array) -> Array:
-        """r^{1−d} exp(−r/scale)."""
         r = jnp.linalg.norm(x, axis=-1)
         return r ** (1 - self.dimension) * jnp.exp(-r / self.scale)
-
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """Three mean radii."""
-        return np.full(self.dimension, -3 * self.scale), np.full(self.dimension, 3 * self.scale)
 
 
 def _directions(u: np.ndarray) -> np.ndarray:
@@ -282,14 +261,9 @@ def tensor_rule(family: str, n_points: int, dimension: int) -> tuple[np.ndarray,
     order = min(int(round(n_points ** (1 / dimension), 9)), MOST[family])
     if order < FEWEST:
         return None
-    make = {
-        "legendre": np.polynomial.legendre.leggauss,
-        "hermite": np.polynomial.hermite_e.hermegauss,
-    }[family]
-    nodes, weight = make(order)
-    weight = weight / weight.sum()
-    grid = np.meshgrid(*[nodes] * dimension, indexing="ij")
-    weights = weight
-    for _ in range(dimension - 1):
-        weights = np.multiply.outer(weights, weight)
-    return np.stack(grid, axis=-1).reshape(-1, dimension), weights.reshape(-1)
+    polynomial = np.polynomial
+    rules = {"legendre": polynomial.legendre.leggauss, "hermite": polynomial.hermite_e.hermegauss}
+    nodes, weight = rules[family](order)
+    grids = (np.meshgrid(*[one] * dimension, indexing="ij") for one in (nodes, weight))
+    x, weights = (np.stack(grid, axis=-1).reshape(-1, dimension) for grid in grids)
+    return x, np.prod(weights / weight.sum(), axis=1)

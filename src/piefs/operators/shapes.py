@@ -17,8 +17,7 @@ from piefs.operators.domains import Box, Domain, Function, Points, equally_weigh
 class Implicit(Domain):
     """The region {x : distance(x) > 0} within a box, with the uniform measure.
 
-    Any signed distance does, and so does any smooth function that vanishes on the boundary with a
-    slope. Points are those of the box that lie inside.
+    Any smooth function that vanishes on the boundary with a slope is a distance.
     """
 
     def __init__(
@@ -52,11 +51,9 @@ class Implicit(Domain):
         return equally_weighted(x[self._inside(x)])
 
     def sobol(self, seed: int) -> Callable[[int], Points]:
-        """As many points as asked for, from the box's stream."""
         return self._filled(super().sobol(seed))
 
     def independent(self, seed: int) -> Callable[[int], Points]:
-        """As many points as asked for, from the box's stream."""
         return self._filled(super().independent(seed))
 
     def _filled(self, stream: Callable[[int], Points]) -> Callable[[int], Points]:
@@ -70,11 +67,9 @@ class Implicit(Domain):
         return draw
 
     def distance(self, x: Array) -> Array:
-        """The user's function."""
         return self._distance(x)
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The box."""
         return self.box.bounds()
 
 
@@ -87,7 +82,6 @@ class BumpBox(Box):
     """
 
     def from_uniform(self, u: np.ndarray) -> Points:
-        """Quantiles of the Beta(3, 3) distribution."""
         return super().from_uniform(betaincinv(3.0, 3.0, u))
 
     def quadrature(self, n_points: int) -> Points | None:
@@ -95,11 +89,9 @@ class BumpBox(Box):
         return None
 
     def density(self, x: Array) -> Array:
-        """d(x)²."""
         return super().distance(x) ** 2
 
     def distance(self, x: Array) -> Array:
-        """None: the measure itself vanishes on the boundary."""
         raise InputError("a BumpBox has its boundary condition in its measure")
 
     def bump(self, x: Array) -> Array:
@@ -133,7 +125,6 @@ class PointCloud(Domain):
         self.dimension = self.x.shape[1]
 
     def from_uniform(self, u: np.ndarray) -> Points:
-        """Rows drawn in proportion to their weights."""
         rows = np.searchsorted(np.cumsum(self.weight), u[:, 0] * (1 - 1e-12))
         return equally_weighted(self.x[np.minimum(rows, len(self.x) - 1)])
 
@@ -146,7 +137,6 @@ class PointCloud(Domain):
         return Points(self.x, self.weight)
 
     def density(self, x: Array) -> Array:
-        """Not known: the sample stands for it."""
         raise InputError("the density of a point cloud is not known; it is in the sample")
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:

@@ -54,6 +54,8 @@ class HeldOut:
     ) -> HeldOut | None:
         """The validation rows, if there are any, with the columns of the frozen maps."""
         if validation is None:
+            if settings.patience is not None:
+                raise ValueError("patience needs validation rows to watch")
             return None
         columns = Columns(validation.samples.x, settings.n_components, frozen)
         in_turn = isinstance(objective, SequentialObjective)

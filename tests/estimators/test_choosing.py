@@ -1,4 +1,4 @@
-"""n_components="auto": as few maps as do, chosen on rows set aside."""
+"""n_components="auto": the fewest maps that match the best loss on held-out rows."""
 
 import json
 
@@ -34,6 +34,7 @@ def line_and_blobs():
     return (x, ((x[:, 0] > 0) ^ wrong).astype(int)), blobs
 
 
+@pytest.mark.slow
 def test_two_classes_on_a_line_need_few_maps_and_ten_classes_more(tmp_path):
     (x, y), (many_x, many_y) = line_and_blobs()
     few = PIEFSClassifier(**SMALL).fit(x[:300], y[:300])
@@ -49,6 +50,7 @@ def test_two_classes_on_a_line_need_few_maps_and_ten_classes_more(tmp_path):
     np.testing.assert_array_equal(again.predict(x), few.predict(x))
 
 
+@pytest.mark.slow
 def test_maps_in_turn_are_added_until_the_loss_stalls():
     (x, y), _ = line_and_blobs()
     keywords = SMALL | {"schedule": "sequential", "steps_per_component": 100}
@@ -101,14 +103,18 @@ def test_where_nothing_says_how_many_maps_do_it_is_refused():
         PIEFSClassifier(n_components="auto", schedule="joint").fit(x, y)
 
 
-def test_the_command_line_takes_auto_and_refuses_other_words(tmp_path):
+def test_the_command_line_refuses_other_words_than_auto(tmp_path):
+    done = piefs("fit", "circles", "--out", tmp_path / "run", "-k", "few")
+    assert done.returncode == 2
+    assert "whole number or auto" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_command_line_takes_auto(tmp_path):
     (x, y), _ = line_and_blobs()
     table = np.column_stack([x, y])[:150]
     np.savetxt(tmp_path / "t.csv", table, delimiter=",", header="a,b,c,y", comments="")
     arguments = (tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "run")
-    done = piefs("fit", *arguments, "-k", "few")
-    assert done.returncode == 2
-    assert "whole number or auto" in done.stderr
     done = piefs("fit", *arguments, "-k", "auto", "--steps", 60)
     assert done.returncode == 0, done.stderr
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())

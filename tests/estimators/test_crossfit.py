@@ -5,11 +5,11 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+import toys
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.errors import InputError
 
-SMALL = {"n_components": 3, "steps_per_component": 150, "learning_rate": 1e-2}
-SMALL |= {"random_state": 0}
+SMALL = toys.SMALL | {"steps_per_component": 150, "learning_rate": 1e-2}
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +23,10 @@ def probe(phi, y):
     return LogisticRegression().fit(phi, y).score(phi, y)
 
 
+@pytest.mark.slow
 def test_coordinates_of_noise_flatter_unless_they_are_cross_fitted(noise):
     X, y = noise
-    by_heart = SMALL | {"steps_per_component": 300, "weight_decay": 0.0, "early_stopping": False}
+    by_heart = SMALL | {"steps_per_component": 300, "weight_decay": 0.0, "hidden": (64, 64, 64)}
     model = PIEFSClassifier(**by_heart)
     assert probe(model.fit_transform(X, y), y) > 0.9
     honest = model.fit_transform(X, y, cross_fit=True)
@@ -36,10 +37,10 @@ def test_coordinates_of_noise_flatter_unless_they_are_cross_fitted(noise):
 
 def test_on_rows_that_can_be_learned_both_agree():
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 2))
+    X = rng.normal(size=(300, 2))
     y = (X[:, 0] > 0).astype(int)
     model = PIEFSClassifier(**SMALL)
-    honest = model.fit_transform(X, y, cross_fit=4)
+    honest = model.fit_transform(X, y, cross_fit=2)
     plain = model.transform(X)
     assert np.corrcoef(honest[:, 0], plain[:, 0])[0, 1] > 0.9  # the axes were turned to each other
     assert model.cross_fit_scores_["held_out"] > 0.95

@@ -132,6 +132,7 @@ def test_float64_is_double_precision_throughout(moons):
     assert jnp.ones(1).dtype == jnp.float32  # the user's own setting is as it was
 
 
+@pytest.mark.slow
 def test_early_stopping_saves_steps_and_records_the_loss(moons):
     X, y = moons
     keywords = SMALL | {"schedule": "sequential", "steps_per_component": 2000, "patience": 2}

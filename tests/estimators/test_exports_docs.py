@@ -19,6 +19,7 @@ from lab.benchmarks.exports import CLOSE, OPEN, table  # noqa: E402
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
+@pytest.mark.slow
 def test_the_code_of_the_page_runs_and_its_parts_agree(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -31,6 +32,7 @@ def test_the_code_of_the_page_runs_and_its_parts_agree(tmp_path, monkeypatch):
     assert isinstance(names["coordinates_frame"], pd.DataFrame)
 
 
+@pytest.mark.slow
 def test_the_commands_of_the_page_run(tmp_path):
     rows = [f"{i % 7},{i % 3},{'yn'[i % 7 > 3]}" for i in range(60)]
     (tmp_path / "new.csv").write_text("\n".join(["visits,calls,churn", *rows]))

@@ -9,6 +9,7 @@ from piefs import PIEFSRegressor
 from piefs.errors import InputError
 
 SMALL = {"n_components": 4, "steps_per_component": 400, "hidden": (16, 16), "random_state": 0}
+SMALL |= {"early_stopping": False, "batch_size": 128}
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +78,7 @@ def test_validation_rows_are_scored_in_training(rows):
 
 def test_rows_without_targets_count_for_the_coordinates(rows):
     X, y = rows
-    model = PIEFSRegressor(**SMALL).fit(X[:100], y[:100], X_unlabeled=X[100:])
+    model = PIEFSRegressor(**SMALL).fit(X[:200], y[:200], X_unlabeled=X[200:])
     assert model.coordinates_.shape == (500, 4)
     assert model.gram_error_ < 1e-6
 
@@ -90,6 +91,7 @@ def test_a_saved_regressor_predicts_the_same(rows, fitted, tmp_path):
     np.testing.assert_array_equal(loaded.ritz().eigenvalues, fitted.ritz().eigenvalues)
 
 
+@pytest.mark.slow
 def test_a_second_fit_goes_on_from_the_first(rows):
     X, y = rows
     model = PIEFSRegressor(**SMALL).fit(X, y)
@@ -98,12 +100,14 @@ def test_a_second_fit_goes_on_from_the_first(rows):
     np.testing.assert_allclose(model.predict(X), before, atol=0.1)
 
 
+@pytest.mark.slow
 def test_a_large_offset_of_the_target_costs_no_precision(rows):
     X, y = rows
     far = PIEFSRegressor(**SMALL).fit(X, 1.7e9 + y)
     assert far.score(X, 1.7e9 + y) > 0.85
 
 
+@pytest.mark.slow
 def test_map_after_map_works_for_numbers_too(rows):
     X, y = rows
     keywords = SMALL | {"steps_per_component": 300}

@@ -53,6 +53,7 @@ def test_a_second_fit_learns_the_same_bits(here):
     np.testing.assert_array_equal(fitted().transform(rows()[0]), here)
 
 
+@pytest.mark.slow
 def test_another_process_learns_the_same_bits(here, tmp_path):
     flags = os.environ.get("XLA_FLAGS", "")
     np.testing.assert_array_equal(elsewhere(tmp_path, flags), here)
@@ -73,6 +74,7 @@ def test_a_run_cut_off_and_resumed_learns_the_same_bits(here, tmp_path):
     np.testing.assert_array_equal(resumed.transform(rows()[0]), here)
 
 
+@pytest.mark.slow
 def test_another_number_of_threads_or_devices_learns_the_same_within_a_tolerance(here, tmp_path):
     flags = "--xla_force_host_platform_device_count=2 --xla_cpu_multi_thread_eigen=true"
     np.testing.assert_allclose(elsewhere(tmp_path, flags, 2), here, atol=TOLERANCE)

@@ -241,6 +241,7 @@ def test_the_command_line_tells_what_went_wrong_and_shows_no_python_warning(monk
     assert "degenerate" not in done.stderr
 
 
+@pytest.mark.slow
 def test_healthy_runs_raise_no_alarm(moons):
     small = {"n_components": 3, "random_state": 0}
     short = {"steps_per_component": 500, "early_stopping": False}

@@ -85,6 +85,7 @@ def ring():
     return angle, np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
 
+@pytest.mark.slow
 def test_distillation_reproduces_the_eigenmaps(ring):
     x = ring[1].astype(np.float32)
     targets = eigenmaps(x, 3)
@@ -127,6 +128,7 @@ def blobs():
     return rng.normal(size=(300, 2)) + 3 * y[:, None], y
 
 
+@pytest.mark.slow
 def test_calibration_sets_t_class_from_the_probe_and_freezing_leaves_it(blobs):
     keywords = SMALL | {"pretraining": "graph-laplacian"}
     calibrated = PIEFSClassifier(t_class="calibrated", **keywords).fit(*blobs)
@@ -135,7 +137,8 @@ def test_calibration_sets_t_class_from_the_probe_and_freezing_leaves_it(blobs):
     assert 0 < calibrated.settings_.weighting.t_class < 0.3
 
 
-def test_warm_start_begins_from_distilled_maps(blobs):
+def test_warm_start_begins_from_distilled_maps(blobs, monkeypatch):
+    monkeypatch.setattr(graph, "N_STEPS", 1000)
     still = SMALL | {"steps_per_component": 1, "learning_rate": 1e-9, "standardize": False}
     errors = {}
     for pretraining in (None, "graph-laplacian"):

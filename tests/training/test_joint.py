@@ -206,6 +206,7 @@ def test_joint_maps_are_nearly_orthonormal_and_classify(rings, final):
     assert np.mean(outputs.argmax(axis=1) == rings.target) > 0.98
 
 
+@pytest.mark.slow
 def test_prefix_losses_put_the_classes_into_the_first_map(rings):
     def accuracy_of_first(config):
         state = train(rings, config, n_outputs=2)
@@ -219,6 +220,7 @@ def test_prefix_losses_put_the_classes_into_the_first_map(rings):
     assert ordered > 0.97
 
 
+@pytest.mark.slow
 def test_a_joint_run_can_polish_maps_that_were_trained_in_turn(rings):
     one_by_one = toys.changed(CONFIG, schedule="sequential", steps_per_component=50)
     begun = train(rings, one_by_one, n_outputs=2)
@@ -348,6 +350,7 @@ def coin_flips():
     return X, ((X[:, 0] > 0) ^ flips).astype(int)
 
 
+@pytest.mark.slow
 def test_few_rows_are_trained_on_for_as_long_as_it_helps_and_all_of_them(coin_flips):
     X, y = coin_flips
     keywords = SMALL | {"steps_per_component": 2000, "hidden": (64, 64)}
@@ -370,6 +373,7 @@ def test_given_validation_rows_decide_instead_of_some_set_aside(coin_flips):
     assert "validation_accuracy" in model.history_[-1]
 
 
+@pytest.mark.slow
 def test_weight_decay_is_chosen_with_the_steps_and_an_explicit_one_is_kept(coin_flips):
     X, y = coin_flips
     keywords = SMALL | {"steps_per_component": 600, "hidden": (64, 64)}
@@ -402,6 +406,7 @@ def test_callbacks_hear_of_the_trials_and_of_the_run_proper(coin_flips, capsys):
     assert "trial 12 of 12: at most 220 steps" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_decay_that_is_clearly_worse_on_the_first_cut_is_not_tried_on_another():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 2))

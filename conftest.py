@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from itertools import pairwise
@@ -19,8 +20,9 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 if version("jaxlib").startswith("0.10."):  # flags of XLA come and go, and an unknown one is fatal
     os.environ.setdefault(
         "XLA_FLAGS",
-        "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0 "
-        "--xla_cpu_multi_thread_eigen=false",
+        # Optimising doubles the time to compile, and pays off after some 700 steps.
+        f"--xla_backend_optimization_level={int('slow' in sys.argv)} "
+        "--xla_cpu_use_fusion_emitters=false --xla_cpu_multi_thread_eigen=false",
     )
 
 import jax

@@ -46,20 +46,34 @@ docs: install
 pages: install
 	$(BIN)/piefs reproduce --report-only
 	$(BIN)/python -m lab.experiments.report
+	$(BIN)/python -m lab.tables.page
 	$(BIN)/python -m lab.tree
 	$(BIN)/python -m lab.import_graph
 	$(BIN)/python -m lab.counts
 
 # Peers and the PyTorch reference are heavy, hence an environment of their own.
 # make bench ONLY="steps inference" measures a part; htru2 and mnist are looked for in $$PIEFS_DATA.
+# make bench ONLY=tables is a day's work apart: the files of $$PIEFS_DATA/tables, in another environment.
+ifeq ($(ONLY),tables)
+bench: .venv-tables/.installed
+	.venv-tables/bin/python -m lab.tables
+	.venv-tables/bin/python -m lab.tables.page
+else
 bench: .venv-bench/.installed
 	.venv-bench/bin/python -m lab.benchmarks $(ONLY)
 	.venv-bench/bin/python -m lab.benchmarks.pages
+endif
 
 .venv-bench/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --upgrade pip
 	.venv-bench/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	touch $@
+
+.venv-tables/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-tables
+	.venv-tables/bin/python -m pip install --quiet --upgrade pip
+	.venv-tables/bin/python -m pip install --quiet --constraint constraints.txt --editable '.[app]' --group tables
 	touch $@
 
 # 10,000 spoiled files for every reader; some minutes. make fuzz ONLY="csv model" does a part.
@@ -85,4 +99,4 @@ mutants: install
 	$(BIN)/python -m lab.mutants.score
 
 clean:
-	rm -rf .venv .venv-bench build dist runs src/*.egg-info docs/_build docs/gallery
+	rm -rf .venv .venv-bench .venv-tables build dist runs src/*.egg-info docs/_build docs/gallery

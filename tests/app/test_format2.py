@@ -12,6 +12,7 @@ import pytest
 from commands import piefs
 
 OLD = Path(__file__).parent / "format2"
+"""`pred.csv` is what `piefs predict` said of `churn.csv` then; none of it is written again."""
 
 
 @pytest.fixture

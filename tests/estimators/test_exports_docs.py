@@ -1,6 +1,5 @@
 """The page on exports: its code runs as written, its figures are what was measured."""
 
-import json
 import shlex
 import subprocess
 import sys
@@ -15,6 +14,7 @@ PAGE = ROOT / "docs" / "exports.md"
 sys.path.insert(0, str(ROOT))
 
 from lab.benchmarks.exports import CLOSE, OPEN, table  # noqa: E402
+from lab.benchmarks.results import RESULTS  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -48,7 +48,7 @@ def test_the_commands_of_the_page_run(tmp_path):
 
 
 def test_the_differences_on_the_page_are_those_measured():
-    found = json.loads((ROOT / "lab/benchmarks/results/exports.json").read_text())
+    found = RESULTS["exports"]
     assert f"{OPEN}{table(found)}{CLOSE}" in PAGE.read_text()
     single = [case for case in found["cases"] if "double" not in case["name"]]
     for case in single:

@@ -16,6 +16,7 @@ from piefs.data.rows import Rows, is_lazy, quick, taken
 from piefs.errors import TrainingWarning
 from piefs.estimators.beginnings import as_trained, distilled_maps
 from piefs.estimators.coordinates import Coordinates
+from piefs.estimators.dask import by_block, is_dask
 from piefs.estimators.decisions import Facts, decays_for, decided, most_maps, rows_to_learn_from
 from piefs.estimators.finishing import finished_model
 from piefs.estimators.keywords import Configurable
@@ -49,7 +50,7 @@ MOST_HELD_OUT = 20_000  # of rows in a file
 ROWS_TO_JUDGE = 10_000  # so many tell whether a map varies
 
 
-class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
+class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_output_keys=()):
     """Training; the keywords are in `Configurable`, what a fitted one can do in `Coordinates`."""
 
     n_features_in_: int
@@ -59,6 +60,11 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable):
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
         return tags
+
+    def transform(self, X: Any) -> Any:
+        """The coordinates Φ(X), shape (n_samples, n_components)."""
+        # Outside of what `set_output` puts around the method of the base class.
+        return by_block(self, "transform", X) if is_dask(X) else super().transform(X)
 
     def _fit(
         self,

@@ -15,13 +15,12 @@ from piefs.core.losses import cross_entropy
 from piefs.data.table import coded
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
+from piefs.estimators.dask import by_block, is_dask
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS
-from piefs.estimators.lazily import lazily
 from piefs.estimators.scikit import with_callbacks
 
 
-@lazily("predict", "predict_proba", "predict_log_proba", "decision_function")
 class PIEFSClassifier(ClassifierMixin, BasePIEFS):
     __doc__ = f"""Classifier on K ordered, nearly orthonormal, smooth, label-aware coordinates.
     {PARAMETERS}
@@ -105,18 +104,26 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits (n, n_classes); for two classes the margin logit₁ − logit₀, shape (n,)."""
+        if is_dask(X):
+            return by_block(self, "decision_function", X)
         return self._outputs(X, _margins)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, shape (n, n_classes), in the order of `classes_`."""
+        if is_dask(X):
+            return by_block(self, "predict_proba", X)
         return self._outputs(X, partial(softmax, axis=1))
 
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """Logarithms of the class probabilities."""
+        if is_dask(X):
+            return by_block(self, "predict_log_proba", X)
         return self._outputs(X, partial(log_softmax, axis=1))
 
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row."""
+        if is_dask(X):
+            return by_block(self, "predict", X)
         return self._outputs(X, lambda logits: self.classes_[np.argmax(logits, axis=1)])
 
 

@@ -19,13 +19,11 @@ from piefs.data.rows import Rows, ScaledRows, is_lazy
 from piefs.errors import InputError
 from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers
 from piefs.estimators.inputs import checked_arrays
-from piefs.estimators.lazily import lazily
 from piefs.estimators.measures import gram_errors_of
 from piefs.training.columns import evaluate
 from piefs.training.config import Settings
 
 
-@lazily("transform")
 class Coordinates(TransformerMixin):
     """The methods of fitted estimators that all of them share."""
 

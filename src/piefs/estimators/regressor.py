@@ -11,14 +11,13 @@ from sklearn.utils.validation import check_array
 from piefs.core.losses import squared_error
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
+from piefs.estimators.dask import by_block, is_dask
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS
-from piefs.estimators.lazily import lazily
 from piefs.estimators.rows import checked_weight
 from piefs.estimators.scikit import with_callbacks
 
 
-@lazily("predict")
 class PIEFSRegressor(RegressorMixin, BasePIEFS):
     __doc__ = f"""Regressor on K ordered, orthonormal, smooth coordinates shaped by the target.
     {PARAMETERS}
@@ -107,6 +106,8 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
 
     def predict(self, X: Any) -> np.ndarray:
         """The predicted numbers, shape (n,) or (n, n_outputs) as y was."""
+        if is_dask(X):
+            return by_block(self, "predict", X)
         # In double precision: single cannot tell apart targets with a large common offset.
         outputs = self._outputs(X, lambda y: y * self.target_scale_ + self.target_center_)
         return outputs[:, 0] if self.single_output_ else outputs

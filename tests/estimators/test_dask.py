@@ -11,7 +11,7 @@ from dask import dataframe as dd
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.errors import InputError
-from piefs.estimators import lazily
+from piefs.estimators.dask import _to_send
 from toys import SMALL
 
 TINY = SMALL | {"steps_per_component": 20}
@@ -157,7 +157,7 @@ def test_fitting_a_collection_says_what_to_do_instead(moons, frame):
 
 def test_what_travels_is_small_and_the_estimator_stays_as_it_was(of_frame, frame):
     callbacks = of_frame.callbacks
-    sent = lazily._to_send(of_frame, None, "pandas").compute()
+    sent = _to_send(of_frame, None, "pandas").compute()
     assert len(pickle.dumps(sent)) < len(pickle.dumps(of_frame)) - of_frame.coordinates_.nbytes
     assert list(of_frame.feature_names_in_) == ["a", "b"]
     assert of_frame.callbacks is callbacks

@@ -7,17 +7,12 @@ the same, and so are the checks: they are made at once, on a row that stands for
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
-from functools import wraps
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from piefs.errors import InputError
-from piefs.estimators.inputs import is_dask
-
-Estimator = TypeVar("Estimator", bound=type)
 
 LEFT_BEHIND = ("coordinates_", "history_", "_skl_callbacks")
 """What a fitted estimator holds of its training, and does not need for new rows."""
@@ -25,29 +20,13 @@ LEFT_BEHIND = ("coordinates_", "history_", "_skl_callbacks")
 DECIDED_HERE = ("feature_names_in_", "_sklearn_output_config")
 
 
-def lazily(*names: str) -> Callable[[Estimator], Estimator]:
-    """Let methods of a class, each of rows alone, take Dask collections too.
-
-    It goes around what scikit-learn's `set_output` has put around a method.
-    """
-
-    def decorated(cls: Estimator) -> Estimator:
-        for name in names:
-            setattr(cls, name, _either(getattr(cls, name)))
-        return cls
-
-    return decorated
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection, found without importing Dask."""
+    return hasattr(X, "__dask_graph__")
 
 
-def _either(method: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(method)
-    def either(self: Any, X: Any) -> Any:
-        return _of_collection(self, method.__name__, X) if is_dask(X) else method(self, X)
-
-    return either
-
-
-def _of_collection(estimator: Any, method: str, X: Any) -> Any:
+def by_block(estimator: Any, method: str, X: Any) -> Any:
+    """What a fitted estimator's method says of the rows of a Dask collection."""
     check_is_fitted(estimator)
     from dask.array import Array
 

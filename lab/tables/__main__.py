@@ -33,7 +33,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
 def fit_missing(found: argparse.Namespace) -> int:
     """Run what has no record yet, small tables first; how many processes failed."""
     study, failed = Study(found.records), 0
-    environment = os.environ | dict.fromkeys(THREADS, str(CORES)) | {"TQDM_DISABLE": "1"}
+    environment = os.environ | dict.fromkeys(THREADS, str(CORES))
     rows = {name: len(read(name).y) for name in found.tables}
     for table in sorted(rows, key=rows.__getitem__):
         if found.most_rows and rows[table] > found.most_rows:
@@ -45,9 +45,11 @@ def fit_missing(found: argparse.Namespace) -> int:
             start, idle = time.perf_counter(), "idle" if found.idle else "busy"
             arguments = [found.records, table, method, idle, *splits]
             command = [sys.executable, "-m", "lab.tables.worker", *map(str, arguments)]
-            status = subprocess.run(command, env=environment, stdout=subprocess.DEVNULL).returncode
-            failed += status != 0
-            state = "failed" if status else f"{time.perf_counter() - start:.0f} s"
+            done = subprocess.run(command, env=environment, capture_output=True, text=True)
+            failed += done.returncode != 0
+            state = f"{time.perf_counter() - start:.0f} s"
+            if done.returncode:
+                state = f"failed: {(done.stderr.strip() or 'no message').splitlines()[-1]}"
             print(f"{table} {method} {splits}: {state}", flush=True)
     return failed
 

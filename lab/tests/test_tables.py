@@ -1,11 +1,13 @@
 """The benchmark on tables: what methods are given, what is measured, ranks, and the page."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from lab.tables import data, page, records, worker
-from lab.tables.__main__ import options
+from lab.tables.__main__ import fit_missing, options
 from lab.tables.data import CLASSES, NUMBERS, Table
 from lab.tables.methods import METHODS
 from lab.tables.ranking import (
@@ -129,6 +131,24 @@ def test_a_table_is_read_with_empty_cells_as_gaps_and_text_as_it_stands(tmp_path
     assert found.y.tolist() == [1, 0, 1]
     assert found.columns["a"].isna().tolist() == [False, True, False]
     assert found.columns["b"].tolist() == ["NA", "x", "y"]
+
+
+@pytest.mark.slow
+def test_a_run_goes_on_where_it_ended_and_outlives_a_fit_that_fails(tmp_path, monkeypatch, capsys):
+    (tmp_path / "tables").mkdir()
+    rows = "".join(f"{i},{i % 2}\n" for i in range(60))
+    (tmp_path / "tables" / "heart.csv").write_text(f"x,target\n{rows}")
+    (tmp_path / "tables" / "bupa.csv").write_text("x,target\n1,yes\n2,no\n")
+    monkeypatch.setenv("PIEFS_DATA", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(["src", "."]))
+    monkeypatch.chdir(page.DOCS.parent)
+    arguments = ["--tables", "heart", "bupa", "--methods", "linear", "--splits", "100"]
+    found = options([*arguments, "--records", str(tmp_path / "results")])
+    assert fit_missing(found) == 1
+    assert list(Study(found.records)) == ["heart/linear/100"]
+    assert "bupa linear [100]: failed: ValueError" in capsys.readouterr().out
+    assert fit_missing(found) == 1
+    assert "heart" not in capsys.readouterr().out
 
 
 def test_methods_tables_and_splits_can_be_chosen():

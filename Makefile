@@ -1,7 +1,7 @@
 # Everything lives in .venv; the only thing needed beforehand is Python 3.11 or newer.
 PYTHON ?= python3
 BIN := .venv/bin
-# Where it is set, as in many containers, every process reads all of its libraries' sources anew: seconds for each.
+# If set, as in many containers, every process compiles its libraries' sources again, which takes seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: install demo test test-all fast slow lint docs pages bench fuzz soak coverage mutants clean

@@ -56,8 +56,8 @@ def _killed(found: dict[str, Any]) -> str:
         "kills (SIGKILL)": found["kills"],
         "of these before the first checkpoint": found["kills_before_the_first_step"],
         "runs that failed to resume": found["failed_to_resume"],
-        "runs that came to their end": found["runs_finished"],
-        "of these with weights equal to the last byte": found["identical"],
+        "runs that finished": found["runs_finished"],
+        "of these with weights equal byte for byte": found["identical"],
     }
     lines = ["| | count |", "| --- | ---: |"]
     return "\n".join(lines + [f"| {name} | {count:,} |" for name, count in rows.items()])

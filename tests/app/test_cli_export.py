@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
     write_customers(folder / "new.csv", N_NEW, 1)
     write_customers(folder / "european.csv", N_NEW, 1, ";")
     fit = ["fit", "old.csv", "--target", "churn", "--id", "customer", "--missing", "impute"]
-    done = piefs(*fit, "-k", "2", "--steps", "5", "--out", "run", cwd=folder)
+    done = piefs(*fit, "-k", "2", "--steps", "5", "--no-report", "--out", "run", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder
 

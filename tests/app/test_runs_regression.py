@@ -69,7 +69,10 @@ def test_history_follows_validation_r2(finished):
 
 @pytest.mark.parametrize(
     ("n_features", "names"),
-    [(2, {"map-1", "map-2", "map-3", "prediction"}), (3, {"dependence-3"})],
+    [
+        (2, {"map-1", "map-2", "map-3", "prediction"}),
+        pytest.param(3, {"dependence-3"}, marks=pytest.mark.slow),
+    ],
 )
 def test_figures_show_the_numbers(finished, tmp_path, n_features, names):
     out = finished[0]

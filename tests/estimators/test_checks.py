@@ -6,9 +6,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from piefs import Optimizer, PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 
-# Small networks, batches and budgets: the checks are about behaviour, and each shape, of batches
-# too, compiles anew. Double
-# precision, since one check wants the same decisions to 1e-7 whatever rows come along.
+# Small networks, batches and budgets: the checks are about behaviour, and every new shape is
+# compiled. Double precision, since one check wants decisions that agree to 1e-7.
 SMALL = {
     "n_components": 2,
     "preset": "fast",

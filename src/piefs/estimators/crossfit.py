@@ -16,6 +16,7 @@ from scipy.linalg import orthogonal_procrustes
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
 
 from piefs.data.rows import is_lazy, taken
 from piefs.errors import InputError
@@ -26,15 +27,10 @@ N_FOLDS = 5
 
 def check_folds(cross_fit: bool | int, X: Any) -> int:
     """The number of folds that `cross_fit` asks for."""
-    n_folds, n = N_FOLDS if cross_fit is True else cross_fit, n_rows(X)
+    n_folds, n = N_FOLDS if cross_fit is True else cross_fit, _num_samples(X)
     if not 2 <= n_folds <= n:
         raise InputError(f"cross_fit={cross_fit} must be a number of folds, from 2 to the {n} rows")
     return n_folds
-
-
-def n_rows(X: Any) -> int:
-    """The rows of an array, a table or a list."""
-    return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
 def fold_workers(
@@ -56,17 +52,14 @@ def fold_fitted(
     estimator, X, y, fit_params = common
     fold: Any = clone(estimator)
     fold.set_params(random_state=seed)
-    # Of what goes with fit, only weights belong to the rows of X.
-    params = {
-        name: _safe_indexing(value, train)
-        if name == "sample_weight" and value is not None
-        else value
-        for name, value in fit_params.items()
-    }
+    params = dict(fit_params)
+    if params.get("sample_weight") is not None:  # of these, it alone belongs to the rows of X
+        params["sample_weight"] = _safe_indexing(params["sample_weight"], train)
     fold.fit(_rows_at(X, train), None if y is None else _safe_indexing(y, train), **params)
-    if not hasattr(fold, "score"):
-        return fold._coordinates(X), None
-    return fold._coordinates(X), fold.score(_rows_at(X, held), _safe_indexing(y, held))
+    score = (
+        fold.score(_rows_at(X, held), _safe_indexing(y, held)) if hasattr(fold, "score") else None
+    )
+    return fold._coordinates(X), score
 
 
 def cross_fitted(
@@ -97,8 +90,7 @@ def _rows_at(X: Any, rows: np.ndarray) -> Any:
 
 
 def _folds(estimator: Any, X: Any, y: Any, n_folds: int) -> Any:
-    n = n_rows(X)
     stratified = is_classifier(estimator) and np.unique(y, return_counts=True)[1].min() >= n_folds
     splitter = StratifiedKFold if stratified else KFold
     folds = splitter(n_folds, shuffle=True, random_state=estimator.seed_)
-    return folds.split(np.zeros(n), y if stratified else None)
+    return folds.split(np.zeros(_num_samples(X)), y if stratified else None)

@@ -14,17 +14,19 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from pprint import pformat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from piefs.core.model import Model, Scaling
 from piefs.core.trees import named_arrays
-from piefs.data.encoder import TableEncoder
 from piefs.data.files import write_bytes
 from piefs.errors import InputError
 from piefs.estimators import export_template
 from piefs.estimators.onnx import onnx_bytes
+
+if TYPE_CHECKING:
+    from piefs.data.encoder import TableEncoder
 
 SUFFIXES = {"onnx": ".onnx", "numpy": ".py"}
 MODEL, WEIGHTS = "MODEL: dict[str, Any] = {}\n", 'WEIGHTS = ""\n'

@@ -17,44 +17,11 @@ from piefs.core.networks import generator
 from piefs.core.trees import MISMATCH, filled
 from piefs.core.weighting import DAMPENINGS
 from piefs.errors import ModelFileError
+from piefs.estimators.renamed import from_flat
 from piefs.training.config import Settings
 from piefs.training.state import fresh_metric
 
-BECAME = {
-    "schedule": "solver",
-    "metric": "metric.name",
-    **{f"metric_{name}": f"metric.{name}" for name in ("scope", "constraint", "bound", "depth")},
-    "metric_hidden": "metric.hidden",
-    "anisotropy": "metric.anisotropy",
-    "optimizer": "optimizer.name",
-    **{name: f"optimizer.{name}" for name in ("warmup", "patience", "log_every")},
-    **{name: f"optimizer.{name}" for name in ("shuffle_window", "dtype")},
-    "weighting": "weighting.dampening",
-    "t_orth": "weighting.t_orth",
-    "t_class": "weighting.t_class",
-    "normalize_weights": "weighting.normalize",
-    "orthogonality": "weighting.orth",
-    "prefix_weight": "weighting.prefix",
-    "gram": "weighting.gram",
-}
-"""Where each flat setting is now: a keyword, or a field of one that takes an object."""
-
 MOST_LAYERS = 100
-
-
-def keywords(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """Keywords that say what the flat settings said; those that are None said nothing."""
-    found: dict[str, Any] = {}
-    for name, value in flat.items():
-        keyword, _, part = BECAME.get(name, name).partition(".")
-        if value is not None and part:
-            found.setdefault(keyword, {})[part] = value
-        elif value is not None:
-            found[keyword] = value
-    weighting = found.get("weighting", {})
-    if weighting.get("dampening") == "static":
-        found["weighting"] = {"orth": 1.0, "gram": weighting.get("gram")}
-    return found
 
 
 def settings(document: Mapping[str, Any]) -> Settings:
@@ -62,7 +29,7 @@ def settings(document: Mapping[str, Any]) -> Settings:
     flat = document["settings"]
     if flat["weighting"] not in (*DAMPENINGS, "static"):
         flat = flat | {"weighting": None}  # an object's repr: it mattered in training only
-    found = Settings.of("default" if flat["whiten"] else "paper", **keywords(flat))
+    found = Settings.of("default" if flat["whiten"] else "paper", **from_flat(flat))
     return replace(found, seed=int(document["seed"]), asked={})
 
 

@@ -136,7 +136,6 @@ def _estimator(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.center_, estimator.scale_ = model.scaling.center, model.scaling.scale
     estimator.n_components_ = len(model.mixing)
     vars(estimator).update(_fitted(model, document))
-    estimator.n_iter_ = int(estimator.steps_.sum())
     return estimator
 
 
@@ -164,8 +163,10 @@ def _fitted(model: Any, document: dict[str, Any]) -> dict[str, Any]:
         if value is not None:
             lengths: Any = [sizes.get(length, length) for length in shape]
             found[name] = np.array(value, dtype=kind).reshape(lengths) if shape else kind(value)
-    earlier: list[Any] = []  # older models have no warnings
-    found["warnings_"] = list(map(Finding.from_document, document.get("warnings", earlier)))
+    if "steps_" in found:
+        found["n_iter_"] = int(found["steps_"].sum())
+    warnings = document.get("warnings", [])  # older models have none
+    found["warnings_"] = [Finding.from_document(one) for one in warnings]
     if (classes := document["classes"]) is not None:
         labels = np.array(classes["labels"], dtype=LABEL_TYPES[classes["kind"]])
         found["classes_"] = labels.reshape(n_outputs)
@@ -176,20 +177,17 @@ def _check(model: Any, settings: Settings, document: dict[str, Any]) -> None:
     """Refuse parts that do not fit each other, or the settings."""
     if not isinstance(model, Model) or model.scaling is None:
         raise ModelFileError("model.json describes no model of an estimator")
-    n_maps, n_features = settings.n_components, document["n_features"]
-    n_outputs = document["n_outputs"]
-    expected = {
-        "scaling.center": (model.scaling.center, (n_features,)),
-        "scaling.scale": (model.scaling.scale, (n_features,)),
-        "mixing": (model.mixing, (n_maps, n_maps)),
-        "readout.weights": (model.readout.weights, (n_outputs, n_maps)),
-        "readout.bias": (model.readout.bias, (n_outputs,)),
-    }
-    for name, (array, shape) in expected.items():
-        if array.shape != shape:
-            raise ModelFileError(f"{MISMATCH}: {name} is {list(array.shape)}, not {list(shape)}")
-    if str(model.dtype) != settings.optimizer.dtype:
-        raise ModelFileError(f"{MISMATCH}: they are {model.dtype}")
+    scaling, n_maps = model.scaling, settings.n_components
+    n_features, n_outputs = document["n_features"], document["n_outputs"]
+    for array, *shape in (
+        (scaling.center, n_features),
+        (scaling.scale, n_features),
+        (model.mixing, n_maps, n_maps),
+        (model.readout.weights, n_outputs, n_maps),
+        (model.readout.bias, n_outputs),
+    ):
+        if list(array.shape) != shape:
+            raise ModelFileError(f"{MISMATCH}: a part is {list(array.shape)}, not {shape}")
 
 
 def to_plain(value: Any) -> Any:

@@ -367,18 +367,17 @@ def test_the_tail_of_the_normal_distribution_is_exact_to_rounding(dtype):
 
 @dataclass(frozen=True, eq=False)
 class KernelMaps:
-    """φ(z) = k(z, Z) V + offset with k(z, z′) = exp(−Σ λ_i |z_i − z′_i|) + c⟨z, z′⟩/d."""
+    """φ(z) = exp(−Σ λ_i |z_i − Z_i|) V + zB + b, naively."""
 
     landmarks: np.ndarray
     log_lam: np.ndarray
-    linear: np.ndarray
     weights: np.ndarray
+    slopes: np.ndarray
     offset: np.ndarray
 
     def coordinates(self, z):
         apart = np.abs(z[:, None] - self.landmarks) @ np.exp(self.log_lam)
-        kernel = np.exp(-apart) + self.linear * z @ self.landmarks.T / z.shape[1]
-        return kernel @ self.weights + self.offset
+        return np.exp(-apart) @ self.weights + z @ self.slopes + self.offset
 
 
 @pytest.fixture
@@ -387,8 +386,8 @@ def of_kernel():
 
     def made(dtype):
         rng = np.random.default_rng(0)
-        shapes = {"landmarks": (20, 4), "log_lam": (4,), "linear": ()}
-        shapes |= {"weights": (20, 3), "offset": (3,)}
+        shapes = {"landmarks": (20, 4), "log_lam": (4,)}
+        shapes |= {"weights": (20, 3), "slopes": (4, 3), "offset": (3,)}
         maps = KernelMaps(**{k: np.asarray(rng.normal(size=s), dtype) for k, s in shapes.items()})
         mixing, readout = (rng.normal(size=(n, 3)).astype(dtype) for n in (3, 2))
         units = Scaling(np.array([1e6, 0.0]), np.array([2.0, 3.0]))

@@ -76,13 +76,11 @@ def _networks(z: Any, model: dict[str, Any], arrays: dict[str, np.ndarray]) -> A
 
 
 def _kernel(z: Any, model: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """k(z, Z) V + offset, where k(z, z′) = exp(−Σ λ_i |z_i − z′_i|) + c⟨z, z′⟩/d."""
+    """exp(−Σ_i λ_i |z_i − Z_i|) V + zB + b, one column of z after the other."""
     landmarks, rates = arrays["maps.landmarks"], np.exp(arrays["maps.log_lam"])
-    linear = arrays["maps.linear"] / landmarks.dtype.type(len(rates))
-    kernel = z @ (landmarks.T * linear)
     distances = (abs(z[:, [i]] - landmarks[:, i]) * rate for i, rate in enumerate(rates))
-    kernel = kernel + np.exp(-sum(distances))
-    return kernel @ arrays["maps.weights"] + arrays["maps.offset"]
+    curved = np.exp(-sum(distances)) @ arrays["maps.weights"]
+    return curved + z @ arrays["maps.slopes"] + arrays["maps.offset"]
 
 
 MAPS = {"ScalarMap": _networks, "KernelMaps": _kernel}

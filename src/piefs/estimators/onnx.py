@@ -7,14 +7,13 @@ function that they call becomes a node. Only operators that runtimes have in bot
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from piefs.core.model import Model
-from piefs.errors import InputError
+from piefs.data.files import optional
 from piefs.estimators.export_template import coordinates, outputs
 
 OPSET, IR_VERSION = 17, 8  # of 2022: runtimes still in use know them
@@ -104,9 +103,8 @@ def onnx_bytes(
     table: dict[str, Any] | None = None,
 ) -> bytes:
     """The graph as the content of a file, checked by ONNX itself."""
-    onnx = _onnx()
-    graph = Graph(onnx)
-    dtype = input_dtype(model)
+    onnx = optional("onnx", "an ONNX file", "onnx")
+    graph, dtype = Graph(onnx), input_dtype(model)
     phi = coordinates(Value(graph, "X", dtype), document, arrays)
     graph.output(phi.name, "coordinates", phi.dtype, len(model.mixing))
     if document["task"] != "coordinates":
@@ -133,15 +131,6 @@ def input_dtype(model: Model) -> np.dtype:
     scaling: Any = model.scaling
     is_far = bool(np.any(np.abs(scaling.center) > FAR * scaling.scale))
     return np.dtype(np.float64) if is_far else np.dtype(model.dtype)
-
-
-def _onnx() -> Any:
-    try:
-        return import_module("onnx")
-    except ImportError as error:
-        raise InputError(
-            "an ONNX file needs the package onnx; pip install piefs-learn[onnx]"
-        ) from error
 
 
 def _add_predictions(graph: Graph, values: Value, document: dict[str, Any], n: int) -> None:

@@ -18,6 +18,7 @@ def test_readme_is_short():
     assert len(TEXT.splitlines()) <= 110
 
 
+@pytest.mark.slow
 def test_python_example_runs_and_scores_well(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (example,) = blocks(README, "python")

@@ -52,7 +52,7 @@ def messy(tmp_path_factory):
     write_messy(folder / "new.csv", 50, COLUMNS[::-1], 1)
     done = piefs(
         *("fit", "train.csv", "--target", "churn", "--id", "customer", "--missing", "impute"),
-        *("-k", "4", "--steps", "400", "--batch-size", "128", "--no-report", "--out", "run"),
+        *("-k", "4", "--steps", "200", "--batch-size", "128", "--no-report", "--out", "run"),
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr

@@ -50,7 +50,7 @@ def homes(tmp_path_factory):
     write_homes(folder / "new.csv", 50, COLUMNS[::-1], 1)
     done = piefs(
         *("fit", "homes.csv", "--target", "price", "--id", "flat", "--out", "run"),
-        *(*SMALL, "--steps", "300", "--report"),
+        *(*SMALL, "--steps", "200", "--report"),
         cwd=folder,
     )
     assert done.returncode == 0, done.stderr

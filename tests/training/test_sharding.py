@@ -40,6 +40,7 @@ def _trained_by(folder, n_processes, n_devices=1):
     return np.load(out)
 
 
+@pytest.mark.slow
 def test_company_learns_what_one_device_learns(trained_by):
     together, alone = trained_by(2, n_devices=2), trained_by(1)
     assert together["n_devices"] == 4

@@ -36,7 +36,7 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
     >>> from piefs import PIEFSClassifier
     >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(300, noise=0.1, random_state=0)
-    >>> model = PIEFSClassifier(n_components=4, preset="fast", random_state=0).fit(X, y)
+    >>> model = PIEFSClassifier(n_components=4, steps_per_component=50).fit(X, y)
     >>> model.transform(X).shape
     (300, 4)
     """

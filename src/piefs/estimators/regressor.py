@@ -31,7 +31,7 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
     >>> from piefs import PIEFSRegressor
     >>> X = np.random.default_rng(0).uniform(-1, 1, (300, 2))
     >>> y = np.sin(3 * X[:, 0]) + X[:, 1] ** 2
-    >>> model = PIEFSRegressor(n_components=4, preset="fast", random_state=0).fit(X, y)
+    >>> model = PIEFSRegressor(4, steps_per_component=200, random_state=0).fit(X, y)
     >>> bool(model.score(X, y) > 0.9)
     True
     """

@@ -19,8 +19,8 @@ from piefs.data.files import (
     described,
     held,
     parse_json,
+    read_document,
     read_folder,
-    read_json,
     reading,
     write_folder,
 )
@@ -95,7 +95,7 @@ def test_what_a_write_replaces_can_be_kept(tmp_path):
 def test_a_sound_document_is_read_unchanged(tmp_path):
     path = tmp_path / "d.json"
     path.write_text('{"a": [1, -2.5, "φ", null], "b": {"c": 18446744073709551615}}')
-    assert read_json(path) == {"a": [1, -2.5, "φ", None], "b": {"c": 2**64 - 1}}
+    assert read_document(path) == {"a": [1, -2.5, "φ", None], "b": {"c": 2**64 - 1}}
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_is_no_document_is_an_error_that_names_the_file_and_a_remedy(tmp_pa
     path = tmp_path / "d.json"
     path.write_text(text)
     with pytest.raises(InputError, match=r"d\.json is damaged \(.*\); fit again"):
-        read_json(path, "fit again")
+        read_document(path, "fit again")
 
 
 def test_files_that_are_too_large_or_no_files_are_not_read(tmp_path, monkeypatch):
@@ -118,7 +118,7 @@ def test_files_that_are_too_large_or_no_files_are_not_read(tmp_path, monkeypatch
     monkeypatch.setattr(files.bounded_text, "__defaults__", (100,))
     for name in ("d.json", "none.json", "."):
         with pytest.raises(InputError, match="damaged"):
-            read_json(tmp_path / name)
+            read_document(tmp_path / name)
 
 
 def test_an_error_that_says_more_passes(tmp_path):

@@ -95,7 +95,7 @@ def test_groups_that_do_not_add_up_to_all_rows_are_refused(groups, matrix):
 def test_a_column_of_one_row_does_not_stand_for_many(groups, monkeypatch):
     read = parquet.ParquetFile.read_row_group
     monkeypatch.setattr(parquet.ParquetFile, "read_row_group", lambda *a, **k: read(*a, **k)[:1])
-    with pytest.raises(InputError, match="1 rows instead of 5"):
+    with pytest.raises(InputError, match=r"damaged .*size 1 into shape"):
         piefs.open_rows(groups)[:]
 
 

@@ -403,10 +403,10 @@ def test_encoding_splits_and_rows_are_those_of_a_table_in_memory(mixed, roles, m
 
 
 def test_columns_of_very_many_rows_are_judged_by_a_sample(mixed, monkeypatch):
-    monkeypatch.setattr(streamed, "SAMPLE_CELLS", 6 * 60)
-    monkeypatch.setattr(streamed, "SAMPLE_RUNS", 6)
+    monkeypatch.setattr(tabular, "MOST_HELD_OUT", 20)
+    monkeypatch.setattr(tabular, "SAMPLE_CELLS", 6 * 60)
     own = loaded(mixed / "parts", target="bought", missing="impute")
-    assert any("judged by 60 rows" in notice for notice in own.notices)
+    assert any("judged by 60 training rows" in notice for notice in own.notices)
     kinds = {column.name: column.kind for column in own.encoder.columns}
     assert kinds == {
         "price": "number", "kind": "category", "day": "date", "row": "dropped", "who": "category"
@@ -419,6 +419,12 @@ def test_few_of_many_rows_are_held_out_and_few_of_training_are_measured(mixed, m
     assert [len(part) for part in data.splits.values()] == [240 - 40, 20, 20]
     assert len(data.in_memory.train) == 20
     assert isinstance(data.in_memory.train.x, np.ndarray)
+
+
+def test_rows_that_are_too_many_to_be_held_out_are_not_trained_on(mixed, monkeypatch):
+    monkeypatch.setattr(tabular, "MOST_HELD_OUT", 5)
+    data = loaded(mixed / "parts", target="bought", missing="impute", time="day").dataset
+    assert [len(part) for part in data.splits.values()] == [240 - 2 * 36, 5, 5]
 
 
 def test_labels_may_be_a_file_of_their_own(tmp_path, rng):

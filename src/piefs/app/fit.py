@@ -14,7 +14,7 @@ from rich.table import Table
 from piefs.app.options import LargeSource, Machine, ModelOptions, Source
 from piefs.app.run import RunFolder, TableDetails, run
 from piefs.data import BUILTIN, Dataset, load
-from piefs.data.files import read_json, read_toml, reading
+from piefs.data.files import read_document, reading
 from piefs.data.streamed import is_to_be_streamed
 from piefs.data.tabular import TableOptions, is_target_file, load_table
 from piefs.errors import InputError, TrainingWarning
@@ -66,7 +66,7 @@ def fit_data(
     if resume and devices_of(devices).any(is_first() and folder.is_finished):
         console.print(f"{out} is finished already.")
         with reading(folder.metrics, "fit again with --force"):
-            return _tell_results(console, read_json(folder.metrics), out, as_json=as_json)
+            return _tell_results(console, read_document(folder.metrics), out, as_json=as_json)
     data, task, table = load_source(source)
     describe(console, data, table)
     if resume and not folder.is_unfinished:
@@ -122,8 +122,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
     remedy = "give a TOML or JSON file of settings, such as batch_size = 512"
     if not path.is_file():
         raise InputError(f"cannot read {path} (there is no such file); {remedy}")
-    read = read_json if path.suffix == ".json" else read_toml
-    settings = read(path, remedy)
+    settings = read_document(path, remedy)
     for name in settings:
         if name not in KEYWORDS:
             raise InputError(f"{path}: unknown setting {name!r}; known are {', '.join(KEYWORDS)}")

@@ -21,7 +21,7 @@ import numpy as np
 from piefs.app.trials import Keywords, Record, TuningData, drawn, open_to_choice, run_trial
 from piefs.app.trials import tuning_data as rows_of
 from piefs.data import files
-from piefs.data.files import bounded_text, held, parse_json, read_json, reading
+from piefs.data.files import bounded_text, held, parse_json, read_document, reading
 from piefs.errors import InputError
 from piefs.training.parallel import Workers, open_workers
 
@@ -221,7 +221,7 @@ class Search:
         about = json.loads(json.dumps(about | {"fixed": self.fixed}))
         if not (self.out / ABOUT).is_file():
             return files.write_json(self.out / ABOUT, about)
-        found = read_json(self.out / ABOUT, "choose another --out")
+        found = read_document(self.out / ABOUT, "choose another --out")
         differing = [name for name in about if found.get(name) != about[name]]
         if differing:
             raise InputError(

@@ -97,7 +97,7 @@ class ColumnEncoding:
 
 
 def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 def _unreadable(table: Table, name: str, kind: str, row: int) -> InputError:
@@ -198,21 +198,17 @@ class TableEncoder:
             columns = "column" if len(absent) == 1 else "columns"
             raise InputError(f"{table.source} lacks the {columns} {lacking}")
         blocks, gaps = zip(*(column.encode(table) for column in self.used), strict=True)
-        if self.missing == "error":
-            self._require_whole(table, gaps)
-        return np.hstack(blocks)
-
-    def _require_whole(self, table: Table, gaps: tuple[np.ndarray, ...]) -> None:
         found = [
             f"column {column.name!r} has {_counted(int(gap.sum()), 'missing or infinite value')} "
             f"(first: {table.place(int(gap.argmax()))})"
             for column, gap in zip(self.used, gaps, strict=True)
             if gap.any()
         ]
-        if found:
+        if found and self.missing == "error":
             raise InputError(
                 f"{table.source}: {listing(found, 5)}; fill them in, or fit with --missing impute"
             )
+        return np.hstack(blocks)
 
     def unseen(self, table: Table) -> dict[str, int]:
         """By column, how many cells have a category without a feature: new, or rare in training."""
@@ -220,8 +216,9 @@ class TableEncoder:
         for column in self.used:
             if column.kind == "category":
                 encoded, gaps = column.encode(table)
-                counts[column.name] = int(np.sum(~gaps & ~encoded.any(axis=1)))
-        return {name: count for name, count in counts.items() if count}
+                if n := int(np.sum(~gaps & ~encoded.any(axis=1))):
+                    counts[column.name] = n
+        return counts
 
     def describe(self) -> list[str]:
         """One sentence a column."""

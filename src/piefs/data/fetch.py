@@ -13,6 +13,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -89,16 +90,10 @@ def data_folders(data_dir: str | Path | None = None) -> list[Path]:
     if data_dir is not None:
         return [Path(data_dir)]
     folders = [Path(named)] if (named := os.environ.get("PIEFS_DATA")) else []
-    try:
-        from platformdirs import user_cache_dir
-    except ImportError as error:  # a plain install
-        if folders:
-            return folders
-        raise DataNotFoundError(
-            "name the folder with the data files by data_dir or $PIEFS_DATA, or "
-            "pip install 'piefs-learn[app]', which downloads them into a cache"
-        ) from error
-    return [*folders, Path(user_cache_dir("piefs"))]
+    if not folders or find_spec("platformdirs"):  # a plain install has none
+        platformdirs = optional("platformdirs", "a search without data_dir or $PIEFS_DATA")
+        folders.append(Path(platformdirs.user_cache_dir("piefs")))
+    return folders
 
 
 def locate(file: DataFile, data_dir: str | Path | None = None) -> Path:
@@ -107,8 +102,8 @@ def locate(file: DataFile, data_dir: str | Path | None = None) -> Path:
     for place in places:
         if place.is_file():
             return place
-    command = f"piefs data {'build' if file.is_built else 'fetch'} {file.dataset}"
-    fetching = f"run `{command}`, or " if file.urls or file.is_built else ""
+    verb = "build" if file.is_built else "fetch"
+    fetching = f"run `piefs data {verb} {file.dataset}`, or " if file.urls or file.is_built else ""
     raise DataNotFoundError(
         f"data set {file.dataset!r} not found: {fetching}put its file at "
         f"{' or '.join(map(str, places))}, or point --data-dir or $PIEFS_DATA at a folder that "

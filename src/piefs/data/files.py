@@ -49,12 +49,12 @@ def write_with(path: Path, write: Callable[[Path], object], keep: Path | None = 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         write(temporary)
-        _flush(temporary, os.O_RDWR)
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
         if keep is not None and path.is_file():
             path.replace(keep)
         temporary.replace(path)
-        with suppress(OSError):  # not every platform can flush a folder
-            _flush(path.parent, os.O_RDONLY)
+        _flush_folder(path.parent)
     except OSError as error:
         raise StorageError(
             f"{path} cannot be written ({error.strerror or error}); make room, or choose another "
@@ -65,11 +65,10 @@ def write_with(path: Path, write: Callable[[Path], object], keep: Path | None = 
             temporary.unlink(missing_ok=True)
 
 
-def _flush(path: Path, flags: int) -> None:
-    handle = os.open(path, flags)
-    try:
+def _flush_folder(folder: Path) -> None:
+    with suppress(OSError):  # not every platform can
+        handle = os.open(folder, os.O_RDONLY)
         os.fsync(handle)
-    finally:
         os.close(handle)
 
 
@@ -121,18 +120,13 @@ def described(error: BaseException) -> str:
     return words if len(words) <= 200 else words[:200] + "…"
 
 
-def read_json(
+def read_document(
     path: Path, remedy: str = "write it again", error: type[PiefsError] = InputError
 ) -> dict[str, Any]:
-    """The object in a JSON file."""
+    """The object in a JSON file, or the table in a TOML file."""
     with reading(path, remedy, error):
-        return parse_json(bounded_text(path))
-
-
-def read_toml(path: Path, remedy: str = "write it again") -> dict[str, Any]:
-    """The table in a TOML file."""
-    with reading(path, remedy):
-        return tomllib.loads(bounded_text(path))
+        text = bounded_text(path)
+        return parse_json(text) if path.suffix == ".json" else tomllib.loads(text)
 
 
 def bounded_text(path: Path, most_bytes: int = MOST_DOCUMENT_BYTES) -> str:
@@ -263,7 +257,7 @@ def read_folder(
     """The arrays and the document of a folder in one of the `formats`, checked by the digest."""
     if not (folder / DOCUMENT).is_file():
         raise ModelFileError(f"{folder} is not a model folder: it has no {DOCUMENT}")
-    document = read_json(folder / DOCUMENT, error=ModelFileError)
+    document = read_document(folder / DOCUMENT, error=ModelFileError)
     found = document.get("format_version")
     if type(found) is not int or found not in formats:
         readable = " and ".join(map(str, formats))

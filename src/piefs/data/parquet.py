@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -102,11 +103,6 @@ def _decoded_bytes(path: Path, about: Any) -> int:
     return n_bytes
 
 
-def _require_rows(n_claimed: int, n_found: int) -> None:
-    if n_found != n_claimed:
-        raise ValueError(f"{n_found} rows instead of {n_claimed}")
-
-
 def parquet_batches(
     footers: Sequence[ParquetFooter], names: Sequence[str], n: int
 ) -> Iterator[Block]:
@@ -117,7 +113,8 @@ def parquet_batches(
             for batch in file.iter_batches(batch_size=n, columns=list(names)):
                 n_read += len(batch)
                 yield _cells(batch, names)
-            _require_rows(footer.n_rows, n_read)
+            if n_read != footer.n_rows:
+                raise ValueError(f"{n_read} rows instead of {footer.n_rows}")
 
 
 def parquet_rows(
@@ -138,8 +135,7 @@ def parquet_rows(
             found = np.empty((starts[i + 1] - starts[i], len(names)), dtype)
             for j, name in enumerate(names):  # one by one: all at once would take twice the memory
                 cells = file.read_row_group(group, columns=[name])[name].to_numpy()
-                _require_rows(len(found), len(cells))  # a single cell would fill the column
-                found[:, j] = cells
+                found[:, j] = cells.reshape(len(found))  # a single cell must not fill the column
         return found
 
     return GroupedRows(read, starts, len(names), dtype)
@@ -147,20 +143,17 @@ def parquet_rows(
 
 def _number_type(footer: ParquetFooter, name: str) -> np.dtype:
     """The numpy type of a column of numbers."""
-    path, schema = footer.path, footer.schema
-    if name not in schema.names:
-        raise InputError(f"{path} has no column {name!r}{suggestion(str(name), schema.names)}")
-    found = schema.field(name).type
-    try:
-        kind = np.dtype(found.to_pandas_dtype())
-    except (NotImplementedError, TypeError):
-        kind = np.dtype(object)
-    if kind.kind not in "biuf":
-        raise InputError(
-            f"{path}: column {name!r} holds {found}, and rows are numbers; name the others in "
-            "columns=[…], or encode it first (`piefs fit` does)"
-        )
-    return kind
+    path, names = footer.path, footer.schema.names
+    if name not in names:
+        raise InputError(f"{path} has no column {name!r}{suggestion(str(name), names)}")
+    found = footer.schema.field(name).type
+    with suppress(NotImplementedError, TypeError):  # no type of numpy's
+        if (kind := np.dtype(found.to_pandas_dtype())).kind in "biuf":
+            return kind
+    raise InputError(
+        f"{path}: column {name!r} holds {found}, and rows are numbers; name the others in "
+        "columns=[…], or encode it first (`piefs fit` does)"
+    )
 
 
 # --- writing -----------------------------------------------------------------------------------
@@ -168,12 +161,10 @@ def _number_type(footer: ParquetFooter, name: str) -> np.dtype:
 
 def write_arrow(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
     """Blocks of the same columns as a Parquet or an Arrow file."""
+    is_parquet = path.suffix.lower() == ".parquet"
+    module, name = ("parquet", "ParquetWriter") if is_parquet else ("ipc", "new_file")
+    open_writer = getattr(arrow_module(f"pyarrow.{module}", path), name)
     arrow = arrow_module("pyarrow", path)
-    open_writer: Callable[..., Any] = (
-        arrow_module("pyarrow.parquet", path).ParquetWriter
-        if path.suffix.lower() == ".parquet"
-        else arrow_module("pyarrow.ipc", path).new_file
-    )
     table = arrow.table(next(blocks))
     with open_writer(str(path), table.schema) as writer:
         writer.write_table(table)

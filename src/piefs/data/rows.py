@@ -73,14 +73,13 @@ class ScaledRows(LazyRows):
 
     def _scaled(self, index: Any) -> np.ndarray:
         """Scale in pieces that stay in a core's cache, from the gather to the rounding."""
-        gathers = isinstance(self.rows, np.ndarray) and not isinstance(index, slice)
-        numbers = row_numbers(index, len(self)) if gathers else None
-        read = self.rows if gathers else self.rows[index]
-        n = len(read) if numbers is None else len(numbers)
-        block = np.empty((n, self.shape[1]), self.dtype)
+        read, numbers = self.rows, row_numbers(index, len(self))
+        if isinstance(index, slice) or not isinstance(read, np.ndarray):
+            read, numbers = read[index], None
+        block = np.empty((len(read if numbers is None else numbers), self.shape[1]), self.dtype)
         step = max(1, PIECE_ELEMENTS // max(1, self.shape[1]))
-        buffer = np.empty((min(step, n), self.shape[1]))
-        for start in range(0, n, step):
+        buffer = np.empty((min(step, len(block)), self.shape[1]))
+        for start in range(0, len(block), step):
             rows = slice(start, start + step)
             taken = read[rows if numbers is None else numbers[rows]]
             piece = buffer[: len(taken)]
@@ -98,8 +97,7 @@ class ScaledRows(LazyRows):
         if np.isfinite(self.rows[row : row + 1][0, column]):
             raise InputError(
                 f"row {row} is so far out in column {column} that {self.dtype} cannot hold it "
-                "(after scaling, if columns are standardised): leave it out, or take "
-                'dtype="float64"'
+                '(once scaled): leave it out, or take dtype="float64"'
             )
         raise InputError(
             f"row {row}, column {column} is not a finite number; fill or leave out such rows first"

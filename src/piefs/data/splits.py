@@ -22,10 +22,7 @@ SplitRows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 @dataclass(frozen=True)
 class Split:
-    """Rows and their labels, or the numbers to predict.
-
-    `table` has the same rows as they are in the user's own file, if they come from one.
-    """
+    """Rows and their labels, or the numbers to predict; `table` has them as they are in a file."""
 
     x: np.ndarray
     y: np.ndarray
@@ -86,10 +83,7 @@ class Dataset:
 def split_stratified(
     x: np.ndarray, y: np.ndarray, fractions: tuple[float, float] = (0.15, 0.15), seed: int = 0
 ) -> tuple[Split, Split, Split]:
-    """Training, validation and test rows, class shares kept; `fractions` are the latter two's.
-
-    The paper's low-dimensional sets are cut 70/15/15.
-    """
+    """Training, validation and test rows, class shares kept; `fractions` are the latter two's."""
     from sklearn.model_selection import train_test_split
 
     n_validation, n_test = (round(fraction * len(y)) for fraction in fractions)
@@ -132,6 +126,8 @@ def _split_random(rows: np.ndarray, seed: int) -> SplitRows:
 
 def _split_by_group(table: Table, group: str, rows: np.ndarray, seed: int) -> SplitRows:
     """Rows with the same value in a column stay together; the shares count groups."""
+    from sklearn.model_selection import GroupShuffleSplit
+
     cells = texts(table.column(group))
     _require_values(table, group, "--group", rows[is_missing(cells[rows])])
     groups = cells[rows].astype(str)
@@ -139,16 +135,11 @@ def _split_by_group(table: Table, group: str, rows: np.ndarray, seed: int) -> Sp
         raise InputError(
             f"{table.source}: column {group!r} has {len(set(groups))} groups; three splits need 3"
         )
-    rest, test = _group_shuffle(groups, SHARE, seed)
-    train, validation = _group_shuffle(groups[rest], SHARE / (1 - SHARE), seed)
+    outer = GroupShuffleSplit(n_splits=1, test_size=SHARE, random_state=seed)
+    rest, test = next(outer.split(groups, groups=groups))
+    inner = GroupShuffleSplit(n_splits=1, test_size=SHARE / (1 - SHARE), random_state=seed)
+    train, validation = next(inner.split(rest, groups=groups[rest]))
     return rows[rest[train]], rows[rest[validation]], rows[test]
-
-
-def _group_shuffle(groups: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    from sklearn.model_selection import GroupShuffleSplit
-
-    splitter = GroupShuffleSplit(n_splits=1, test_size=share, random_state=seed)
-    return next(splitter.split(groups, groups=groups))
 
 
 def _split_by_time(table: Table, time: str, rows: np.ndarray) -> SplitRows:

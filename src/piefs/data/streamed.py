@@ -23,8 +23,6 @@ from piefs.errors import InputError
 
 LARGE_BYTES = 2**30  # of numbers in a file: beyond, it is streamed unless the user says otherwise
 BLOCK_CELLS = 2**22  # in memory at a time
-SAMPLE_CELLS = 2**24  # that decide the encoding of the columns
-SAMPLE_RUNS = 256  # of consecutive rows, spread over the table
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,28 +54,18 @@ class StreamedTable:
         """The cells of one column."""
         return np.concatenate([block.columns[name] for block in self.blocks([name])])
 
-    def take(self, rows: np.ndarray, names: Sequence[str] | None = None) -> Table:
+    def take(self, rows: np.ndarray) -> Table:
         """The given rows, which must be in ascending order."""
-        names = self.names if names is None else names
         if self.array is not None:
-            found = dict(zip(self.names, self.array[rows].T, strict=True))
-            return Table({name: found[name] for name in names}, self.source, rows + 1)
+            columns = dict(zip(self.names, self.array[rows].T, strict=True))
+            return Table(columns, self.source, rows + 1)
         parts, first = [], 0
-        for block in self.blocks(names):
+        for block in self.blocks():
             a, b = np.searchsorted(rows, (first, first + len(block)))
             parts.append(block.take(rows[a:b] - first).columns)
             first += len(block)
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+        columns = {name: np.concatenate([part[name] for part in parts]) for name in self.names}
         return Table(columns, self.source, rows + 1)
-
-    def sample_rows(self) -> np.ndarray:
-        """Enough rows to judge columns by: all, or runs of neighbours spread over the table."""
-        most = SAMPLE_CELLS // len(self.names)
-        if len(self) <= most:
-            return np.arange(len(self))
-        length = max(1, most // SAMPLE_RUNS)
-        starts = np.linspace(0, len(self) - length, min(SAMPLE_RUNS, most)).astype(np.int64)
-        return np.unique(starts[:, None] + np.arange(length))
 
 
 def is_to_be_streamed(path: Path, asked: bool | None) -> bool:
@@ -101,7 +89,13 @@ def open_streamed(path: Path) -> StreamedTable:
     """A table to be read block by block."""
     path = Path(path)
     if files := parquet_files(path):
-        return _open_parquet(files, path)
+        footers = parquet_footers(files)
+        names, n_rows = footers[0].schema.names, sum(footer.n_rows for footer in footers)
+        if others := [one.path for one in footers if one.schema.names != names]:
+            raise InputError(
+                f"{others[0]} has other columns than {files[0]}; give files of one kind"
+            )
+        return StreamedTable(tuple(names), n_rows, partial(parquet_batches, footers), str(path))
     array = open_matrix(path)
     places = {name: j for j, name in enumerate(numbered("x", array.shape[1], path))}
 
@@ -111,18 +105,6 @@ def open_streamed(path: Path) -> StreamedTable:
             yield {name: block[:, places[name]] for name in names}
 
     return StreamedTable(tuple(places), len(array), stream, str(path), array)
-
-
-def _open_parquet(files: Sequence[Path], path: Path) -> StreamedTable:
-    footers = parquet_footers(files)
-    columns = footers[0].schema.names
-    for footer in footers:
-        if footer.schema.names != columns:
-            raise InputError(
-                f"{footer.path} has other columns than {files[0]}; give files of one kind"
-            )
-    n_rows = sum(footer.n_rows for footer in footers)
-    return StreamedTable(tuple(columns), n_rows, partial(parquet_batches, footers), str(path))
 
 
 def encoded_rows(table: StreamedTable, encoder: TableEncoder) -> Rows:

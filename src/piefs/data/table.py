@@ -58,11 +58,7 @@ class Table:
 
     def column(self, name: str) -> np.ndarray:
         """The cells of a column that has to be there."""
-        if name not in self.columns:
-            raise InputError(
-                f"{self.source} has no column {name!r}{suggestion(name, self.names)}; "
-                f"its columns are {listing(self.names)}"
-            )
+        require_column(name, self.names, self.source)
         return self.columns[name]
 
     def without(self, names: Iterable[str]) -> Table:
@@ -79,6 +75,15 @@ class Table:
     def place(self, row: int) -> str:
         """The place of a row in its file: `line 7`."""
         return f"{self.unit} {np.asarray(self.lines)[row]}"
+
+
+def require_column(name: str, names: tuple[str, ...], source: str) -> None:
+    """Refuse a name that is not among those of the columns."""
+    if name not in names:
+        raise InputError(
+            f"{source} has no column {name!r}{suggestion(name, names)}; "
+            f"its columns are {listing(names)}"
+        )
 
 
 def listing(items: Iterable[str], most: int = 20) -> str:

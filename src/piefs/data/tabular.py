@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from piefs.data.readers import read_table
 from piefs.data.rows import SelectedRows
 from piefs.data.splits import SHARE, Dataset, Split, SplitRows, split_table
 from piefs.data.streamed import StreamedTable, encoded_rows, open_streamed
-from piefs.data.table import Table, coded, listing
+from piefs.data.table import Table, coded, listing, require_column
 from piefs.data.target import (
     Target,
     check_training_target,
@@ -26,6 +26,7 @@ from piefs.errors import InputError
 
 TASKS = ("auto", "classification", "regression", "unsupervised")
 MOST_HELD_OUT = 20_000  # rows for validation, for test, and of training to measure on, if streamed
+SAMPLE_CELLS = 2**24  # of training rows that decide the encoding of the columns
 TARGET_ROWS = 2**18  # that decide whether a streamed target holds classes or numbers
 
 
@@ -47,13 +48,13 @@ class TableOptions:
     split_seed: int = 0
     task: str = "auto"
 
-    def features(self, table: Table, target: str | None) -> Table:
-        """The columns that may become features; all that are named must be there."""
+    def roles(self, names: tuple[str, ...], target: str | None, source: str) -> list[str]:
+        """The columns that are no features; all that are named must be there."""
         if self.task not in TASKS:
             raise InputError(f"task {self.task!r} is unknown; choose one of {listing(TASKS)}")
         if target is None and self.task != "unsupervised":
             raise InputError(
-                f"say which column to predict with --target; columns are {listing(table.names)}"
+                f"say which column to predict with --target; columns are {listing(names)}"
             )
         if self.group is not None and self.time is not None:
             raise InputError("--group and --time both decide the splits; give one of them")
@@ -63,10 +64,10 @@ class TableOptions:
             raise InputError(f"column {target!r} cannot be both --target and --{roles[target]}")
         named = [name for name in (target, *roles) if name is not None]
         for name in named:
-            table.column(name)
-        if set(named) >= set(table.names):
-            raise InputError(f"{table.source} has no usable feature: no column is left")
-        return table.without(named)
+            require_column(name, names, source)
+        if set(named) >= set(names):
+            raise InputError(f"{source} has no usable feature: no column is left")
+        return named
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,24 @@ class EncodedTable:
     notices: tuple[str, ...]
 
 
+@dataclass(frozen=True)
+class _Cut:
+    """The rows in memory, their numbers in the file, and the places of each split among them.
+
+    `train` are the numbers of all training rows, of which a part may be in memory.
+    """
+
+    table: Table
+    rows: np.ndarray
+    places: SplitRows
+    train: np.ndarray
+    target: Target
+    target_name: str | None
+    task: str
+    roles: list[str]
+    notices: list[str] = field(default_factory=list)
+
+
 def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> EncodedTable:
     """Read a file, cut its rows 70/15/15, and encode its columns as the training rows suggest.
 
@@ -90,37 +109,53 @@ def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> 
     in the order of `time`, the latest for test. If `streamed`, the training rows stay in the file,
     at most 20,000 rows each are held out, and the target may be an `.npy` file.
     """
-    return _streamed(Path(path), options) if streamed else _in_memory(Path(path), options)
+    path = Path(path)
+    source = open_streamed(path) if streamed else read_table(path)
+    cut = _whole(source, options) if isinstance(source, Table) else _sampled(source, options)
+    encoder = TableEncoder.fit(cut.table.without(cut.roles), options.missing, cut.places[0])
+    columns = tuple(_without_counter(column, cut) for column in encoder.columns)
+    encoder = replace(encoder, columns=columns)
+    x, y = encoder.transform(cut.table), cut.target.y
+    train, validation, test = (
+        Split(x[at], y[cut.rows[at]], cut.table.take(at)) for at in cut.places
+    )
+    dataset = Dataset(
+        path.stem,
+        *(train, validation, test),
+        class_names=cut.target.class_names,
+        feature_names=encoder.feature_names,
+        description=f"{path.name}: {len(source):,} rows, {len(encoder.used)} columns used",
+        standardize=True,
+        target_name=cut.target_name or "y",
+    )
+    unlabeled = None
+    if isinstance(source, StreamedTable):
+        in_file: Any = SelectedRows(encoded_rows(source, encoder), cut.train)
+        sample = train.take(_at_most(np.arange(len(train)), options.split_seed))
+        dataset = replace(dataset, train=Split(in_file, y[cut.train]), sample=sample)
+    elif not cut.target.known.all():
+        unlabeled = x[~cut.target.known]
+    return EncodedTable(dataset, encoder, unlabeled, cut.task, tuple(cut.notices))
 
 
-def _in_memory(path: Path, options: TableOptions) -> EncodedTable:
-    table = read_table(path)
-    features = options.features(table, options.target)
+def _whole(table: Table, options: TableOptions) -> _Cut:
+    """All rows, in memory."""
+    roles = options.roles(table.names, options.target, table.source)
     notices: list[str] = []
     task, target = read_target(table, options.target, options.task, notices)
-    labeled = np.flatnonzero(target.known)
-    parts = split_table(table, target, labeled, options, notices)
+    parts = split_table(table, target, np.flatnonzero(target.known), options, notices)
     check_training_target(target, parts[0], table.source, notices)
-    encoder = TableEncoder.fit(features, options.missing, parts[0])
-    x = encoder.transform(features)
-    train, validation, test = (Split(x[i], target.y[i], table.take(i)) for i in parts)
-    about = _about(path, len(table), encoder, target, options.target)
-    dataset = Dataset(path.stem, train, validation, test, **about)
-    unlabeled = None if target.known.all() else x[~target.known]
-    return EncodedTable(dataset, encoder, unlabeled, task, tuple(notices))
+    rows = np.arange(len(table))
+    return _Cut(table, rows, parts, parts[0], target, options.target, task, roles, notices)
 
 
-def _about(
-    path: Path, n_rows: int, encoder: TableEncoder, target: Target, name: str | None
-) -> dict[str, Any]:
-    """What a data set knows beside its rows."""
-    return {
-        "class_names": target.class_names,
-        "feature_names": encoder.feature_names,
-        "description": f"{path.name}: {n_rows:,} rows, {len(encoder.used)} columns used",
-        "standardize": True,
-        "target_name": name or "y",
-    }
+def _without_counter(column: ColumnEncoding, cut: _Cut) -> ColumnEncoding:
+    """Dropped if it counts the rows, which some of them alone cannot show."""
+    cells = cut.table.columns[column.name]
+    if column.kind != "number" or cells.dtype == object or len(cells) < 3:
+        return column
+    counts = np.all(cells - cut.rows == cells[0] - cut.rows[0])
+    return ColumnEncoding(column.name, "dropped", reason="identifier") if counts else column
 
 
 # --- block by block ----------------------------------------------------------------------------
@@ -131,28 +166,26 @@ def is_target_file(target: str | None) -> bool:
     return target is not None and target.lower().endswith(".npy") and Path(target).is_file()
 
 
-def _streamed(path: Path, options: TableOptions) -> EncodedTable:
-    table = open_streamed(path)
+def _sampled(table: StreamedTable, options: TableOptions) -> _Cut:
+    """The rows to hold out, and a sample of the training rows, which judges the columns."""
     name, cells = _target_cells(table, options.target)
-    head = next(table.blocks())
-    if cells is not None:
-        head = Table({**head.columns, str(name): np.zeros(len(head))}, head.source)
-    features = options.features(head, name).names
-    notices = [f"{path.name} is read block by block: {len(table):,} rows"]
+    of_its_own = (str(name),) if cells is not None and name not in table.names else ()
+    roles = options.roles((*table.names, *of_its_own), name, table.source)
+    notices = [f"{Path(table.source).name} is read block by block: {len(table):,} rows"]
     task, target = _streamed_target(table, name, cells, options.task, notices)
     parts = _streamed_splits(table, target, options, notices)
     check_training_target(target, parts[0], table.source, notices)
-    encoder = _sampled_encoder(table, features, options.missing, parts[0], notices)
-    x: Any = SelectedRows(encoded_rows(table, encoder), parts[0])
-    sample = _at_most(parts[0], options.split_seed)
-    held = {"validation": parts[1], "test": parts[2], "sample": sample}
-    dataset = Dataset(
-        path.stem,
-        Split(x, target.y[parts[0]]),
-        **_read(table, encoder, target, held),
-        **_about(path, len(table), encoder, target, name),
-    )
-    return EncodedTable(dataset, encoder, None, task, tuple(notices))
+    most = max(MOST_HELD_OUT, SAMPLE_CELLS // len(table.names))
+    sample = _at_most(parts[0], options.split_seed, most)
+    if len(sample) < len(parts[0]):
+        notices.append(
+            f"columns are judged by {len(sample):,} training rows, medians and categories among "
+            "them"
+        )
+    held = (sample, *parts[1:])
+    rows = np.unique(np.concatenate(held))
+    a, b, c = (np.searchsorted(rows, part) for part in held)
+    return _Cut(table.take(rows), rows, (a, b, c), parts[0], target, name, task, roles, notices)
 
 
 def _target_cells(table: StreamedTable, target: str | None) -> tuple[str | None, Any]:
@@ -208,50 +241,9 @@ def _streamed_splits(
     return np.sort(parts[0]), _at_most(parts[1], seed), _at_most(parts[2], seed)
 
 
-def _at_most(rows: np.ndarray, seed: int) -> np.ndarray:
+def _at_most(rows: np.ndarray, seed: int, most: int | None = None) -> np.ndarray:
     """The rows, or as many of them as are held in memory, in order."""
-    if len(rows) > MOST_HELD_OUT:
-        rows = np.random.default_rng(seed).choice(rows, MOST_HELD_OUT, replace=False)
+    most = MOST_HELD_OUT if most is None else most
+    if len(rows) > most:
+        rows = np.random.default_rng(seed).choice(rows, most, replace=False)
     return np.sort(rows)
-
-
-def _sampled_encoder(
-    table: StreamedTable,
-    features: tuple[str, ...],
-    missing: str,
-    train: np.ndarray,
-    notices: list[str],
-) -> TableEncoder:
-    """What becomes of the columns, judged by the training rows or by a sample of them."""
-    rows = table.sample_rows()
-    if len(rows) < len(table):
-        notices.append(
-            f"columns are judged by {len(rows):,} rows spread over the table, medians and "
-            "categories among them"
-        )
-    sample = table.take(rows, features)
-    encoder = TableEncoder.fit(sample, missing, np.flatnonzero(np.isin(rows, train)))
-    columns = tuple(_without_counter(column, sample, rows) for column in encoder.columns)
-    return replace(encoder, columns=columns)
-
-
-def _without_counter(column: ColumnEncoding, sample: Table, rows: np.ndarray) -> ColumnEncoding:
-    """Dropped if it counts the rows, which runs of a sample alone cannot show."""
-    cells = sample.columns[column.name]
-    if column.kind != "number" or cells.dtype == object or len(rows) < 3:
-        return column
-    counts = np.all(cells - rows == cells[0] - rows[0])
-    return ColumnEncoding(column.name, "dropped", reason="identifier") if counts else column
-
-
-def _read(
-    table: StreamedTable, encoder: TableEncoder, target: Target, parts: dict[str, np.ndarray]
-) -> dict[str, Any]:
-    """Splits in memory, all of them read in one pass."""
-    rows = np.unique(np.concatenate(list(parts.values())))
-    found = table.take(rows)
-    x, read = encoder.transform(found), {}
-    for name, part in parts.items():
-        at = np.searchsorted(rows, part)
-        read[name] = Split(x[at], target.y[part], found.take(at))
-    return read

@@ -25,7 +25,7 @@ from sklearn.preprocessing import StandardScaler
 from piefs.core.metric import Off
 from piefs.data import Dataset, Split
 from piefs.data.encoder import TableEncoder
-from piefs.data.files import read_json
+from piefs.data.files import read_document
 from piefs.errors import InputError
 from piefs.report.relevance import column_relevance, inverse_metric, slopes_by_map
 from piefs.report.rows import Judged, judge, pack, shown_rows
@@ -97,7 +97,7 @@ def read_evidence(path: Path) -> Document:
     """The document of a run that has one."""
     if not path.is_file():
         raise InputError(f"{path.parent} has no {path.name}; fit again without --no-report")
-    document = read_json(path, "fit again")
+    document = read_document(path, "fit again")
     if document.get("format") != FORMAT:
         raise InputError(f"{path} is from another version of piefs; fit again")
     return document

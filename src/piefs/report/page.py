@@ -18,7 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 from markupsafe import Markup
 
 from piefs.data.encoder import TableEncoder
-from piefs.data.files import read_json, reading, write_bytes
+from piefs.data.files import read_document, reading, write_bytes
 from piefs.data.readers import read_table
 from piefs.errors import InputError
 from piefs.estimators.persistence import load_with_document
@@ -61,7 +61,7 @@ def write_page(run: str | Path) -> Path:
 def _read_metrics(path: Path) -> Document:
     if not path.is_file():
         raise InputError(f"{path.parent} holds no finished run; fit one with piefs fit --out")
-    return read_json(path, "fit again")
+    return read_document(path, "fit again")
 
 
 def _read_history(path: Path) -> list[dict[str, float]]:

@@ -114,14 +114,13 @@ def comparison(records: list[dict[str, Any]], methods: list[str]) -> str:
 
 
 def details(records: list[dict[str, Any]], measure: str, names: Iterable[str], style: str) -> str:
-    """A row for each table: means of the method's own splits, the best in bold."""
+    """A row for each table: means over the splits of all methods that have it, the best in bold."""
     methods = present(records)
-    found = {method: by_table(records, measure, [method]) for method in methods}
     best = min if measure in ("log_loss", "ece") else max
     rows = []
     for name in names:
-        row = {m: found[m][name][m] for m in methods if name in found[m]}
-        if row:
+        own = [record for record in records if record["table"] == name]
+        if row := by_table(own, measure, present(own)).get(name):
             cells = {m: format(value, style) for m, value in row.items()}
             top = cells[best(row, key=row.__getitem__)]
             cells = {m: f"**{cell}**" if cell == top else cell for m, cell in cells.items()}

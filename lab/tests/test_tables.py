@@ -164,6 +164,7 @@ def test_only_splits_that_all_methods_have_are_compared():
     scores = by_table(found, "accuracy", ["forest", "svm"])
     assert scores == {"heart": {"forest": 0.8, "svm": 0.6}}
     assert not by_table(found, "accuracy", ["forest", "svm", "mlp"])
+    assert "| heart | **80.00%** | 60.00% |" in page.page(found)
 
 
 def test_ranks_gaps_and_shares():

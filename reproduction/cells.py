@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from piefs.core.weighting import Dampened, Scaled, Static
+from piefs.core.weighting import Dampened, Static
 from piefs.errors import InputError
-from reproduction.variants import FRESH_SPLIT, QUICK, VARIANTS, WEIGHT_FACTORS
+from reproduction.variants import FRESH_SPLIT, QUICK, VARIANTS, WEIGHT_FACTORS, Scaled
 
 PLANE = ("two-moons", "circles")
 LOW_DIMENSIONAL = (*PLANE, "htru2")

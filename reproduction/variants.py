@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-from piefs.core.weighting import Static
+from piefs.core.weighting import LossWeights, Static, Weighting
 
 FRESH_SPLIT = "fresh-split"
 """As the paper has it, but with the rows dealt again for each seed."""
@@ -16,6 +17,22 @@ WEIGHT_FACTORS: dict[str, dict[str, float]] = {
     "smoothness-0.02": {"mde": 0.02},
 }
 """By what a variant multiplies weights: dynamic ones with labels, static ones without (App. C)."""
+
+
+@dataclass(frozen=True)
+class Scaled:
+    """Another weighting, its weights multiplied by constants: 0 takes a loss away."""
+
+    base: Weighting
+    orth: float = 1.0
+    class_: float = 1.0
+    mde: float = 1.0
+
+    def __call__(self, gram_error: Any, class_loss: Any) -> LossWeights:
+        """The base's weights, scaled."""
+        orth, class_, mde = self.base(gram_error, class_loss)
+        return LossWeights(self.orth * orth, self.class_ * class_, self.mde * mde)
+
 
 READINGS: dict[str, dict[str, Any]] = {
     "sgd-momentum": {"optimizer": "sgd", "learning_rate": 1e-2},

@@ -3,12 +3,14 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from piefs import PIEFSClassifier
-from piefs.core.weighting import DAMPENINGS, Dampened, Scaled, Static
+from piefs.core.weighting import DAMPENINGS, Dampened, Static
 from piefs.estimators.renamed import BECAME
 from reproduction.records import Record, Records
+from reproduction.variants import Scaled
 
 RECORDS = Path(__file__).parents[2] / "results" / "records"
 FORMS = {"Dampened": Dampened, "Scaled": Scaled, "Static": Static}
@@ -60,3 +62,10 @@ def test_a_cell_has_the_settings_of_its_record(record):
         for errors in ((0.05, 0.1), (0.3, 0.02)):
             weights, recorded = (w(*errors) for w in (settings.weighting, recorded_weights(config)))
             assert list(map(float, weights)) == pytest.approx(list(map(float, recorded)))
+
+
+def test_scaled_weights_are_those_of_the_base_times_constants():
+    base, losses = Dampened("rational", normalize=True), (np.array(0.2), np.array(0.7))
+    expected = np.array([0.0, 2.0, 0.1]) * base(*losses)
+    np.testing.assert_allclose(Scaled(base, 0.0, 2.0, 0.1)(*losses), expected)
+    np.testing.assert_allclose(Scaled(base)(*losses), base(*losses))

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from piefs.core.weighting import (
-    DAMPENINGS,
-    WEIGHTINGS,
-    Dampened,
-    LossWeights,
-    Scaled,
-    Static,
-    make_weighting,
-)
+from piefs.core.weighting import DAMPENINGS, Dampened, LossWeights, Static
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -106,37 +98,7 @@ def test_static_weights_ignore_the_losses():
     assert Static(1.0, 0.0, 2.0)(jnp.asarray(9.0), jnp.asarray(7.0)) == (1, 0, 2)
 
 
-@pytest.mark.parametrize("name", DAMPENINGS)
-def test_weighting_is_made_by_name_with_its_temperatures(name):
-    made = make_weighting(name, t_orth=0.3, t_class=0.7, normalize=True)
-    assert made == Dampened(name, t_orth=0.3, t_class=0.7, normalize=True)
-    assert make_weighting(name) == Dampened(name, 0.1, 0.5, False)
-
-
-def test_static_weighting_is_made_by_name():
-    assert make_weighting("static") == Static(1.0, 1.0, 1.0)
-
-
-def test_unknown_weighting_is_refused_with_the_choices_named():
-    with pytest.raises(ValueError, match="unknown weighting 'fancy'") as error:
-        make_weighting("fancy")
-    assert all(name in str(error.value) for name in WEIGHTINGS)
-    assert all(callable(make_weighting(name)) for name in WEIGHTINGS)
-
-
-@given(
-    g=LOSSES,
-    class_loss=LOSSES,
-    scales=st.tuples(st.floats(0, 3), st.floats(0, 3), st.floats(0, 3)),
-)
-def test_scaled_weights_are_those_of_the_base_times_constants(g, class_loss, scales):
-    base = Dampened("rational", normalize=True)
-    expected = [s * w for s, w in zip(scales, weights(base, g, class_loss), strict=True)]
-    assert weights(Scaled(base, *scales), g, class_loss) == pytest.approx(expected)
-    assert weights(Scaled(base), g, class_loss) == weights(base, g, class_loss)
-
-
-@pytest.mark.parametrize("weighting", [Dampened(), Static(), Scaled(Static())])
+@pytest.mark.parametrize("weighting", [Dampened(), Static()])
 def test_weightings_are_values_that_can_be_compared_and_not_changed(weighting):
     assert hash(weighting) == hash(copy.deepcopy(weighting))
     with pytest.raises(dataclasses.FrozenInstanceError):

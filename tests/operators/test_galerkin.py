@@ -5,7 +5,6 @@ import pytest
 
 from piefs.operators import clusters, principal_angles, relative_errors
 from piefs.operators.galerkin import Matrices, jackknife, solve
-from piefs.operators.solution import projector_distance
 
 
 def monomials(n, points=400):
@@ -58,4 +57,3 @@ def test_subspaces_are_compared_whatever_basis_they_come_in(rng):
     tilted[:, 0] += 0.1 * rng.normal(size=50)
     angle = principal_angles(first, tilted, weight).max()
     assert 0.01 < angle < 1
-    assert projector_distance(first, tilted, weight) == pytest.approx(np.sin(angle))

@@ -85,13 +85,7 @@ def best_log_scales(
     span = np.expm1(min(bound / power, 600.0))  # e^600 is within double precision
     ridge = max(0.0, (g[0] - span * g[-1] - g[-1]) / span)
     z = -power * np.log((g + ridge) / g[0])
-    return z + _shift(z, constraint)
-
-
-def _shift(z: np.ndarray, constraint: str) -> float:
-    if constraint == "volume":
-        return -float(np.mean(z))
-    return 0.5 * float(np.log(np.mean(np.exp(-2 * z))))
+    return z - (z.mean() if constraint == "volume" else -0.5 * np.log(np.mean(np.exp(-2 * z))))
 
 
 def init_closed_form(

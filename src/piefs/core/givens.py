@@ -132,7 +132,6 @@ class Chain(Givens):
     """
 
     def apply(self, omega: Parts, v: Parts) -> Parts:
-        """R_0 acts first, R_{d−2} last."""
         (angles,), (entries,) = omega, v
         angles = jnp.broadcast_to(angles, (len(entries), angles.shape[1]))
 
@@ -152,7 +151,6 @@ class Layered(Givens):
         return sum(self._widths(d))
 
     def split(self, parameters: Array, d: int) -> Parts:
-        """The angles of each layer."""
         return split_at(parameters, self._widths(d))
 
     @abstractmethod
@@ -171,7 +169,6 @@ class Brickwall(Layered):
     depth: int = eqx.field(static=True, default=8)
 
     def apply(self, omega: Parts, v: Parts) -> Parts:
-        """The even pairs, the odd pairs, the even pairs, …"""
         even, odd = v
         for layer, angles in enumerate(omega):
             even, odd = (_odd_sweep if layer % 2 else _sweep)(angles, even, odd)
@@ -191,7 +188,6 @@ class Butterfly(Layered):
     depth: int = eqx.field(static=True, default=1)
 
     def apply(self, omega: Parts, v: Parts) -> Parts:
-        """The nearest pairs first."""
         (entries,) = v
         d = entries.shape[1]
         for angles, distance in zip(omega, self.depth * self._distances(d), strict=True):

@@ -2,8 +2,8 @@
 
 For a network whose first layer is W₁ (d × h) the gradient of its output at each of n points is
 ∇φ = u W₁ᵀ with u (n × h), the gradient at the first hidden layer. Inner products of two such
-fields need only the h × h matrix W₁ᵀW₁ (the "Gram trick"), so at d = 784, h = 64 no 784-vector is
-ever formed. A linear map A shared by all points keeps the form: A∇φ = u (A W₁)ᵀ.
+fields need only the h × h matrix W₁ᵀW₁ (the "Gram trick"): no d-vector is ever formed. A linear map
+A shared by all points keeps the form: A∇φ = u (A W₁)ᵀ.
 
 Where vectors must be formed, they may be *dealt out* into s arrays: the components i, i + s,
 i + 2s, … for i = 0 … s − 1. Rotations of neighbouring components are then arithmetic on whole
@@ -88,7 +88,6 @@ class FactoredField(GradientField):
         return tuple(self.u @ self.frame[i::stride].T for i in range(stride))
 
     def mapped_by(self, linear: Callable[[Array], Array]) -> FactoredField:
-        """u (L W₁)ᵀ: still factored."""
         return FactoredField(self.u, linear(self.frame.T).T)
 
 
@@ -102,15 +101,12 @@ class DenseField(GradientField):
 
     @property
     def stride(self) -> int:
-        """The number of arrays."""
         return len(self.dealt)
 
     def parts(self, stride: int) -> Parts:
-        """The arrays as they are, or dealt out again."""
         return self.dealt if stride == self.stride else deal(gather(self.dealt), stride)
 
     def mapped_by(self, linear: Callable[[Array], Array]) -> DenseField:
-        """The vectors are the rows."""
         return DenseField(linear(self.dense()))
 
 

@@ -1,9 +1,8 @@
 """The three losses of the paper (Sec. 2.1): Gram orthogonality, Dirichlet energy, readout.
 
-Each is a function of sums over rows, so that the rows may lie on several devices: sum first, add up
-the sums of all devices, take the loss of the totals. An expectation under p is a weighted average,
-Σ w f / Σ w; `weight` has shape (n,) and need not be normalised, and None means equal weights.
-Labels such as eq:loss_orth are those of the paper's source.
+Each is a function of sums over rows, which may be added up over devices first. An expectation is a
+weighted average, Σ w f / Σ w, with weights of shape (n,), or None for equal ones. Labels such as
+eq:loss_orth are those of the paper's source.
 """
 
 from collections.abc import Callable
@@ -63,11 +62,7 @@ def gram(phi: Array, weight: Array | None = None) -> Array:
 
 
 def active_identity(n_components: int, k: int | Array) -> Array:
-    """I_k in the leading corner of a K × K matrix of zeros; `k` counts active maps, may be traced.
-
-    With it, the k × k block of the paper is a fixed K × K shape, so that one compilation serves
-    all k.
-    """
+    """I_k in the corner of K × K zeros; k may be traced, so that one compilation serves all k."""
     return jnp.diag((jnp.arange(n_components) < k).astype(float))
 
 
@@ -81,7 +76,7 @@ def unbiased_gram_error(phi: Array) -> Array:
     """An unbiased estimate of ‖E[φφᵀ] − I‖²_F from n equally weighted samples; may be negative.
 
     The plug-in ‖Ĉ − I‖² is too large by the sampling variance of Ĉ, O(1/n) (remark:batch_gram). The
-    average over pairs of *different* samples, of ⟨φ_iφ_iᵀ − I, φ_jφ_jᵀ − I⟩, is not: it is
+    average of ⟨φ_iφ_iᵀ − I, φ_jφ_jᵀ − I⟩ over pairs of *different* samples is not: it is
     [n²‖Ĉ − I‖² − Σ_i (|φ_i|⁴ − 2|φ_i|² + K)] / (n(n − 1)).
     """
     n, n_components = phi.shape
@@ -144,12 +139,9 @@ def _weights(weight: Array) -> tuple[Array, Array]:
 def split_gram_error(sums: HalfSums, n_rows: ArrayLike = jnp.inf) -> Array:
     """⟨Ĉ₁ − I, Ĉ₂ − I⟩ of a batch's two halves: unbiased for ‖E[φφᵀ] − I‖²_F; may be negative.
 
-    The halves are independent, so their sampling noise averages out, and a small batch is pushed
-    towards the population's Gram matrix instead of its own.
-
-    Halves of a batch drawn from only `n_rows` are not independent: no row is in both, and a map
-    would gain from a peak on a single row. Adding S²/n, S² the variance of φφᵀ, makes the estimate
-    unbiased for the Gram matrix of these n rows.
+    The halves are independent, so their sampling noise averages out. Those of a batch drawn from
+    only `n_rows` are not: no row is in both, and a map would gain from a peak on a single row.
+    Adding S²/n, S² the variance of φφᵀ, makes the estimate unbiased for these n rows.
     """
     first, second = sums.means - jnp.eye(sums.products.shape[-1], dtype=sums.products.dtype)
     return jnp.sum(first * second) + sums.correction(n_rows)

@@ -1,11 +1,9 @@
 """The learnable metric A(x) = Λ(x)U(x) inside the Dirichlet energy (paper, Sec. 2.4).
 
-A metric is a pytree with two methods (see `MetricField`); training knows nothing else about it. To
-plug in your own, subclass `MetricField`, or combine the classes here, and pass a function
-`(key, n_features) -> MetricField` wherever a metric's name is accepted.
-
-The energy falls when every λ_i does, so the size of Λ must be fixed: `volume` is the paper's
-det Λ = 1, `trace` is mean λ_i⁻² = 1, under which λ_i ≥ d^−½: no direction is ever free.
+A metric is a pytree with two methods (see `MetricField`); a function `(key, n_features) ->
+MetricField` can stand wherever a metric's name does. The energy falls when every λ_i does, so the
+size of Λ must be fixed: `volume` is the paper's det Λ = 1, `trace` is mean λ_i⁻² = 1, under which
+λ_i ≥ d^−½: no direction is ever free.
 """
 
 from __future__ import annotations
@@ -30,8 +28,7 @@ from piefs.errors import InputError
 class MetricField(eqx.Module):
     """A field of linear maps A(x) acting on gradients.
 
-    `block_rows` is a hint to training: energies of larger batches are summed over blocks of about
-    that many rows, which keeps the metric's intermediate (rows, d) arrays in a core's cache.
+    Energies of more than `block_rows` rows are summed in blocks that fit a core's cache.
     `follows_maps` says that the metric is not learned by descent but set from the maps' average
     gradient outer product, now and then (see `agop`).
     """
@@ -52,11 +49,9 @@ class Off(MetricField):
     """A = I: the plain Dirichlet energy. The gradient stays factored."""
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
-        """The field itself."""
         return v
 
     def log_scales(self, x: Array) -> Array:
-        """Zeros."""
         return jnp.zeros_like(x)
 
 
@@ -93,13 +88,10 @@ class Diag(MetricField):
     bound: float | None = eqx.field(static=True, default=None)
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
-        """Λ(x)v."""
-        log_scales, vectors = self._log_scales(x, v.stride), v.parts(v.stride)
-        pairs = zip(log_scales, vectors, strict=True)
+        pairs = zip(self._log_scales(x, v.stride), v.parts(v.stride), strict=True)
         return DenseField(*(jnp.exp(z) * part for z, part in pairs))
 
     def log_scales(self, x: Array) -> Array:
-        """The network's logits under the constraint."""
         return gather(self._log_scales(x, 1))
 
     def _log_scales(self, x: Array, stride: int) -> Parts:
@@ -117,14 +109,13 @@ class SharedDiag(MetricField):
     bound: float | None = eqx.field(static=True, default=None)
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
-        """Λv."""
-        (log_scales,) = constrained((self.logits,), self.constraint, self.bound)
-        return v.mapped_by(lambda rows: rows * jnp.exp(log_scales))
+        return v.mapped_by(lambda rows: rows * jnp.exp(self._log_scales()))
 
     def log_scales(self, x: Array) -> Array:
-        """The same at every point."""
-        (log_scales,) = constrained((self.logits,), self.constraint, self.bound)
-        return jnp.broadcast_to(log_scales, x.shape)
+        return jnp.broadcast_to(self._log_scales(), x.shape)
+
+    def _log_scales(self) -> Array:
+        return constrained((self.logits,), self.constraint, self.bound)[0]
 
 
 # --- the orthogonal factor ---------------------------------------------------------------------
@@ -133,9 +124,8 @@ class SharedDiag(MetricField):
 class RotatedDiag(MetricField):
     """A(x) = Λ(x)U(x): rotate first, scale afterwards (eq:amat_apply_order).
 
-    In the other order, UΛ, the energy ‖UΛv‖² = ‖Λv‖² would not depend on U at all. `scales` is
-    Λ(x) or a Λ shared by all points; `first`, where there is one, is a rotation that all points
-    share and that acts before U(x).
+    In the other order the energy ‖UΛv‖² = ‖Λv‖² would not depend on U. `scales` is Λ(x) or a Λ
+    shared by all points; `first`, where there is one, is a shared rotation that acts before U(x).
     """
 
     block_rows: ClassVar[int | None] = 512
@@ -145,7 +135,6 @@ class RotatedDiag(MetricField):
     first: MetricField | None = None
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
-        """Λ(x)(U(x)v)."""
         v = v if self.first is None else self.first.apply(x, v)
         return self.scales.apply(x, self.rotate(x, v))
 
@@ -163,7 +152,6 @@ class RotatedDiag(MetricField):
         return self.rotation.squash(self.angle_net.in_parts(x, split))
 
     def log_scales(self, x: Array) -> Array:
-        """Those of Λ: rotations leave singular values alone."""
         return self.scales.log_scales(x)
 
 
@@ -179,7 +167,6 @@ class SharedRotation(MetricField):
         return v.mapped_by(lambda rows: rotate(self.rotation, parameters, rows))
 
     def log_scales(self, x: Array) -> Array:
-        """Zeros."""
         return jnp.zeros_like(x)
 
 
@@ -190,11 +177,9 @@ class Composed(MetricField):
     then: MetricField
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
-        """Λ(x)(Uv)."""
         return self.then.apply(x, self.first.apply(x, v))
 
     def log_scales(self, x: Array) -> Array:
-        """Those of the second factor."""
         return self.then.log_scales(x)
 
 
@@ -221,8 +206,7 @@ def init_metric(
 ) -> MetricField:
     """A fresh metric on `n_features` inputs, by name or from a user's factory.
 
-    Named metrics start as A(x) = I. With one feature there is nothing to rotate and either
-    constraint leaves Λ = 1, so there every named metric is `Off`.
+    Named metrics start as A(x) = I. On one feature either constraint leaves Λ = 1: all are `Off`.
     """
     if callable(metric):
         return metric(jax.random.key(random.integers(2**32)), n_features)
@@ -243,7 +227,11 @@ def init_metric(
         scales = Diag(network(n_features), constraint, bound)
     if metric == "diag":
         return scales
-    _check_size(metric, n_features)
+    if metric == "dense" and n_features > MOST_DENSE_FEATURES:
+        raise InputError(
+            f'metric="dense" is for at most {MOST_DENSE_FEATURES} features, not {n_features}; use '
+            '"cayley" or "householder" for more'
+        )
     rotation = make_rotation(metric, depth)
     n_parameters = rotation.n_parameters(n_features)
     shared = SharedRotation(jnp.zeros(n_parameters, dtype), rotation)
@@ -251,11 +239,3 @@ def init_metric(
         return Composed(shared, scales)
     first = shared if scope == "composed" else None
     return RotatedDiag(scales, network(n_parameters), rotation, first)
-
-
-def _check_size(metric: str, n_features: int) -> None:
-    if metric == "dense" and n_features > MOST_DENSE_FEATURES:
-        raise InputError(
-            f'metric="dense" takes the exponential of a {n_features} × {n_features} matrix: it is '
-            f'for at most {MOST_DENSE_FEATURES} features; use "cayley" or "householder" for more'
-        )

@@ -1,8 +1,7 @@
 """Fully connected networks: the one building block of the maps φ_k, of Λ(x) and of U(x).
 
-A network is a plain pytree of weight matrices. Its forward pass is written out here, together with
-the pass that also returns the activation derivatives, from which `maps` assembles input gradients
-as ordinary matrix products.
+A network is a plain pytree of weight matrices. One forward pass also returns the derivatives of the
+activations, from which `maps` assembles input gradients as ordinary matrix products.
 """
 
 from __future__ import annotations
@@ -57,8 +56,8 @@ MANY_ROWS = 512  # from here on a flipped product pays
 def weight_gradient(x: Array, g: Array) -> Array:
     """xᵀg, the gradient of a loss in W where z = xW and g is its gradient in z.
 
-    XLA's fast kernels want the left factor's rows contiguous. For a wide x and a narrow g it is
-    cheaper to form gᵀx and to turn the result over; the barrier keeps XLA from undoing that.
+    For a wide x and a narrow g it is cheaper to form gᵀx, whose left factor has contiguous rows,
+    and to turn the result over; the barrier keeps XLA from undoing that.
     """
     if x.shape[0] < MANY_ROWS or x.shape[1] <= g.shape[1]:
         return x.T @ g
@@ -89,7 +88,7 @@ class MLP(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         """Outputs, shape (n, out), for inputs of shape (n, in)."""
-        return self._hidden(x, jnp.matmul) @ self.weights[-1] + self.biases[-1]
+        return self.hidden(x) @ self.weights[-1] + self.biases[-1]
 
     def dealt(self, x: Array, stride: int) -> Parts:
         """The outputs dealt out into `stride` arrays (see `gradients`), one product for each."""
@@ -100,11 +99,11 @@ class MLP(eqx.Module):
 
         Made for training: differentiable backwards only.
         """
-        x = self._hidden(x, product)
+        x = self.hidden(x, product)
         columns = zip(split(self.weights[-1]), split(self.biases[-1]), strict=True)
         return tuple(x @ w + b for w, b in columns)
 
-    def _hidden(self, x: Array, multiply: Callable[[Array, Array], Array]) -> Array:
+    def hidden(self, x: Array, multiply: Callable[[Array, Array], Array] = jnp.matmul) -> Array:
         """The values of the last hidden layer."""
         sigma = ACTIVATIONS[self.activation].value
         for w, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
@@ -113,10 +112,9 @@ class MLP(eqx.Module):
 
     def with_centred_outputs(self) -> MLP:
         """The network whose outputs are these less their mean over the outputs, at every x."""
-        *weights, w_out = self.weights
-        *biases, b_out = self.biases
-        w_out, b_out = w_out - jnp.mean(w_out, axis=1, keepdims=True), b_out - jnp.mean(b_out)
-        return MLP((*weights, w_out), (*biases, b_out), self.activation)
+        (*weights, w), (*biases, b) = self.weights, self.biases
+        w, b = w - jnp.mean(w, axis=1, keepdims=True), b - jnp.mean(b)
+        return MLP((*weights, w), (*biases, b), self.activation)
 
     def with_slopes(self, x: Array) -> tuple[Array, list[Array], list[Array]]:
         """Outputs and, for each hidden layer l, its values and slopes D_l = σ′, (n, width)."""
@@ -148,9 +146,8 @@ def init_mlp(
     """A random network with layer widths `sizes` = (in, hidden…, out).
 
     Weights are uniform with variance g²/fan_in, g² = 2 behind a ReLU (He) and 1 elsewhere; biases
-    are uniform on ±1/√fan_in, since with zero biases every ReLU kink would pass through the origin,
-    which hurts in low dimensions. `output_scale` multiplies the last layer: at 0 the network starts
-    as the constant 0.
+    are uniform on ±1/√fan_in, so that not every ReLU kink passes through the origin.
+    `output_scale` multiplies the last layer: at 0 the network starts as the constant 0.
     """
     dtype = dtype or float
 

@@ -121,8 +121,8 @@ class SequentialObjective(Objective):
     `readout_loss` is None in the unsupervised mode; `anisotropy` multiplies mean (log λ)² (App. C).
 
     The paper's L_orth is that of the batch, whose own noise (a multiple of k²/B) closes the gate of
-    the weights. With `population_gram` it is that of all `n_rows` instead: exact for the frozen
-    maps, and an unbiased estimate of what the active one adds.
+    the weights. With `population_gram` it is that of all `n_rows`: exact for the frozen maps, and
+    unbiased for what the active one adds.
     """
 
     weighting: Weighting = eqx.field(static=True)
@@ -132,7 +132,6 @@ class SequentialObjective(Objective):
     n_rows: float = float("inf")
 
     def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
-        """Those of one map on top of the cached columns of the frozen ones."""
         phi_k, gradient = params.phi.value_and_gradient(batch.x)
         phi = batch.frozen + phi_k[:, None] * (jnp.arange(batch.frozen.shape[1]) == k)
         by_row = self.population_gram
@@ -142,17 +141,12 @@ class SequentialObjective(Objective):
         if self.readout_loss is not None:
             losses = self.readout_loss(params.readout(phi), batch.target)
             readout = weighted_sum(losses, batch.label_weight)
-        return Sums(
-            gram,
-            WeightedSum(energy, jnp.sum(batch.weight)),
-            readout,
-            _log_scales(self.anisotropy, params, batch),
-        )
+        energy = WeightedSum(energy, jnp.sum(batch.weight))
+        return Sums(gram, energy, readout, _log_scales(self.anisotropy, params, batch))
 
     def __call__(
         self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
     ) -> tuple[Array, StepRecord]:
-        """The weighted sum of the three losses."""
         if isinstance(sums.gram, HalfSums):
             added = split_row_error(sums.gram, k, self.n_rows)
             orth = jnp.asarray(frozen_error, added.dtype) + added
@@ -163,15 +157,15 @@ class SequentialObjective(Objective):
         weights = jax.lax.stop_gradient(self.weighting(jnp.maximum(orth, 0), class_))
         loss = weights.orth * orth + weights.class_ * class_ + weights.mde * mde
         loss += _penalty(self.anisotropy, sums)
-        return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
+        return loss, _record(loss, orth, class_, mde, weights)
 
 
 class JointObjective(Objective):
     """L = L_class + μ mean_p L_class(φ_1 … φ_p) + w_orth ‖C − I‖² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde.
 
-    The weights are constants. With `prefix_weight` μ > 0 the first p maps must classify on their
-    own, for every p, through a readout of their own. `population_gram` takes the unbiased estimate
-    of ‖C − I‖² (see `split_gram_error`), else the batch's own counts: right if it holds all rows.
+    With `prefix_weight` μ > 0 the first p maps must classify on their own, for every p, through a
+    readout of their own. `population_gram` takes the unbiased estimate of ‖C − I‖² (see
+    `split_gram_error`), else the batch's own counts: right if it holds all rows.
     """
 
     orthogonality: float
@@ -185,25 +179,17 @@ class JointObjective(Objective):
     def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
         """Those of a stack of maps; the readout's losses are one for each prefix."""
         phi, energy = _values_and_energy(params, batch)
-        return Sums(
-            (half_sums if self.population_gram else gram_sum)(phi, batch.weight),
-            energy,
-            self._readout_sums(params.readout, phi, batch),
-            _log_scales(self.anisotropy, params, batch),
-        )
-
-    def _readout_sums(self, readouts: Readout, phi: Array, batch: Batch) -> WeightedSum | None:
-        loss_of = self.readout_loss
-        if loss_of is None:
-            return None
-        losses = jax.vmap(lambda readout: loss_of(readout(phi), batch.target))
-        by_prefix = losses(within_prefixes(readouts)).T
-        return weighted_sum(by_prefix, batch.label_weight)
+        gram = (half_sums if self.population_gram else gram_sum)(phi, batch.weight)
+        readout = None
+        if (loss_of := self.readout_loss) is not None:
+            losses = jax.vmap(lambda readout: loss_of(readout(phi), batch.target))
+            by_prefix = losses(within_prefixes(params.readout)).T
+            readout = weighted_sum(by_prefix, batch.label_weight)
+        return Sums(gram, energy, readout, _log_scales(self.anisotropy, params, batch))
 
     def __call__(
         self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
     ) -> tuple[Array, StepRecord]:
-        """The sum of the losses, weighted by constants."""
         if isinstance(sums.gram, HalfSums):
             orth = split_gram_error(sums.gram, self.n_rows)
         else:
@@ -215,15 +201,15 @@ class JointObjective(Objective):
         loss = self.orthogonality * orth + class_ + of_prefixes + self.smoothness * mde
         loss += _penalty(self.anisotropy, sums)
         weights = (self.orthogonality, float(sums.readout is not None), self.smoothness)
-        return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
+        return loss, _record(loss, orth, class_, mde, weights)
 
 
 class SpectralObjective(Objective):
     """L = E|Φ(x) − ψ(x)|² + w_mde Σ_k ⟨φ_k, φ_k⟩_mde, with eigenmaps ψ of a graph for targets.
 
     Without labels, in many dimensions, functions that are flat around each point and arbitrary
-    between them minimise the energy at the points alone. Eigenmaps of a graph are smooth from
-    neighbour to neighbour; the maps learn to continue them. `has_energy` False spares the energy.
+    between them minimise the energy at the points alone; eigenmaps of a graph are smooth from
+    neighbour to neighbour. `has_energy` False spares the energy.
     """
 
     smoothness: float
@@ -251,8 +237,12 @@ class SpectralObjective(Objective):
         assert isinstance(sums.gram, HalfSums) and sums.readout is not None  # noqa: PT018
         distance, mde = sums.readout.mean, sums.energy.mean
         loss = distance + self.smoothness * mde + _penalty(self.anisotropy, sums)
-        weights = (jnp.asarray(w, loss.dtype) for w in (0.0, 1.0, self.smoothness))
-        return loss, StepRecord(split_gram_error(sums.gram), distance, mde, *weights)
+        orth, weights = split_gram_error(sums.gram), (0.0, 1.0, self.smoothness)
+        return loss, _record(loss, orth, distance, mde, weights)
+
+
+def _record(loss: Array, orth: Array, class_: Array, mde: Array, weights: Any) -> StepRecord:
+    return StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
 
 
 def _values_and_energy(params: Trainable, batch: Batch) -> tuple[Array, WeightedSum]:

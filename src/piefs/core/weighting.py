@@ -1,8 +1,7 @@
 """The weights of the three losses, refreshed at every step (paper, Sec. 2.3).
 
-A weighting is a callable `(gram_error, class_loss) -> LossWeights`. Training stops gradients
-through whatever it returns, so weights are constants in the differentiation (eq:loss_function).
-Dampened forms share one shape, with δ the dampening and g = ‖Ĉ_k − I_k‖²_F:
+A weighting is a callable `(gram_error, class_loss) -> LossWeights`; the weights are constants in
+the differentiation (eq:loss_function). With δ the dampening and g = ‖Ĉ_k − I_k‖²_F:
 
     w_orth = 1,   w_class = δ(g / T_orth),   w_mde = δ(max(g / T_orth, L_class / T_class)).
 """
@@ -35,25 +34,10 @@ def _module(a: Any) -> Any:
     return a.__array_namespace__() if hasattr(a, "__array_namespace__") else np
 
 
-def exponential_dampening(r: Array) -> Array:
-    """exp(−r), the paper's choice (eq:loss_function_weight)."""
-    return _module(r).exp(-r)
-
-
-def rational_dampening(r: Array) -> Array:
-    """1/(1 + r), tried informally in the paper; at T = 1 it is the literal 1/(1 + g)."""
-    return 1 / (1 + r)
-
-
-def polynomial_dampening(r: Array) -> Array:
-    """(1 − r)² up to r = 1 and zero beyond: our reading of "polynomial dampening"."""
-    return _module(r).maximum(1 - r, 0) ** 2
-
-
 DAMPENINGS: dict[str, Callable[[Array], Array]] = {
-    "exponential": exponential_dampening,
-    "rational": rational_dampening,
-    "polynomial": polynomial_dampening,
+    "exponential": lambda r: _module(r).exp(-r),  # the paper's choice (eq:loss_function_weight)
+    "rational": lambda r: 1 / (1 + r),  # at T = 1 it is the literal 1/(1 + g) of the paper
+    "polynomial": lambda r: _module(r).maximum(1 - r, 0) ** 2,  # our reading of the word
 }
 
 
@@ -103,34 +87,3 @@ class Static:
     def __call__(self, gram_error: Array, class_loss: Array) -> LossWeights:
         """The constants, whatever the losses."""
         return LossWeights(1.0 if self.orth is None else self.orth, self.class_, self.mde)
-
-
-@dataclass(frozen=True)
-class Scaled:
-    """Another weighting, its weights multiplied by constants: 0 takes a loss away."""
-
-    base: Weighting
-    orth: float = 1.0
-    class_: float = 1.0
-    mde: float = 1.0
-
-    def __call__(self, gram_error: Array, class_loss: Array) -> LossWeights:
-        """The base's weights, scaled."""
-        weights = self.base(gram_error, class_loss)
-        return LossWeights(
-            self.orth * weights.orth, self.class_ * weights.class_, self.mde * weights.mde
-        )
-
-
-WEIGHTINGS = (*DAMPENINGS, "static")
-
-
-def make_weighting(
-    name: str, t_orth: float = 0.1, t_class: float = 0.5, normalize: bool = False
-) -> Weighting:
-    """A weighting by name: a dampening of eq:loss_function_weight, or "static"."""
-    if name == "static":
-        return Static(1.0)
-    if name not in DAMPENINGS:
-        raise ValueError(f"unknown weighting {name!r}; choose one of {', '.join(WEIGHTINGS)}")
-    return Dampened(name, t_orth, t_class, normalize)

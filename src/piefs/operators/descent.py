@@ -35,7 +35,7 @@ Watch = Callable[[int, float], None]
 
 
 class Budget(NamedTuple):
-    """How long to train (a multiple of `chunk`), on how many points a step, and how fast."""
+    """How many steps (a multiple of `chunk`), on how many points each, and how fast."""
 
     n_steps: int
     batch_size: int
@@ -68,12 +68,11 @@ def _forms(problem: EigenProblem, functions: FunctionValues, points: Points) -> 
 
 
 class RitzLoss(eqx.Module):
-    """The sum of the Ritz values of all maps on a batch of points."""
+    """The sum of the Ritz values of all maps on a batch of points, the record being itself."""
 
     problem: EigenProblem = eqx.field(static=True)
 
     def __call__(self, maps: ScalarMap, points: Points, _: object = None) -> tuple[Array, Array]:
-        """The sum, as the value and as the record."""
         functions = FunctionValues(*outputs(self.problem, maps, jnp.asarray(points.x)))
         loss = ritz_sum(*_forms(self.problem, functions, points))
         return loss, loss
@@ -88,7 +87,6 @@ class DeflatedLoss(eqx.Module):
     def __call__(
         self, phi: ScalarMap, batch: tuple[Points, FunctionValues], _: object = None
     ) -> tuple[Array, Array]:
-        """The sum, as the value and as the record."""
         (points, frozen), k = batch, self.k
         live = outputs(self.problem, phi, jnp.asarray(points.x))
         pairs = zip(frozen, live, strict=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,13 +20,12 @@ from piefs.operators.problem import EigenProblem, lebesgue
 from piefs.operators.shapes import BumpBox
 
 
-@dataclass(frozen=True)
-class Known:
+class Known(NamedTuple):
     """A problem, how many eigenpairs to look for by default, and settings that suit it."""
 
     problem: EigenProblem
-    n_eigenpairs: int = 10
-    settings: dict[str, Any] = field(default_factory=dict)
+    n_eigenpairs: int
+    settings: dict[str, Any]
 
 
 @cache

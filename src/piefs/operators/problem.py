@@ -72,9 +72,7 @@ class EigenProblem:
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
-            raise InputError(
-                f"a problem's domain must be one of piefs.operators, not {self.domain!r}"
-            )
+            raise InputError(f"a problem's domain must be a Domain, not {self.domain!r}")
         if self.boundary not in BOUNDARIES:
             raise InputError(
                 f"unknown boundary {self.boundary!r}; choose one of {', '.join(BOUNDARIES)}"
@@ -88,9 +86,8 @@ class EigenProblem:
         """Call every given function on a few points, so that faults show before training."""
         x = jnp.asarray(self.domain.sobol(0)(8).x)
         n, d = x.shape
-        checks = {"density": self.density, "potential": self.potential, "envelope": self.envelope}
-        for name, function in checks.items():
-            if function is not None:
+        for name in ("density", "potential", "envelope"):
+            if (function := getattr(self, name)) is not None:
                 _check(name, function(x), (n,))
         if self.boundary == "dirichlet":
             _check("distance", self.domain.distance(x), (n,))
@@ -98,17 +95,15 @@ class EigenProblem:
             embedded = jnp.asarray(self.embedding(x))
             _check("embedding", embedded, (n, embedded.shape[-1]))
         _check("metric", transformed(self.operator_metric, x, jnp.ones((n, 1, d))), (n, 1, d))
-        if self.density is not None:
-            if isinstance(self.domain, PointCloud):
-                raise InputError(
-                    "a point cloud is its own density; give weights to the rows instead"
-                )
-            if not bool(jnp.all(self.density(x) >= 0)):
-                raise InputError("density(x) must not be negative")
+        if self.density is None:
+            return
+        if isinstance(self.domain, PointCloud):
+            raise InputError("a point cloud is its own density; give weights to the rows instead")
+        if not bool(jnp.all(self.density(x) >= 0)):
+            raise InputError("density(x) must not be negative")
 
     @property
     def dimension(self) -> int:
-        """The number d of coordinates."""
         return self.domain.dimension
 
     @property
@@ -169,11 +164,9 @@ class Constant(MetricField):
     matrix: Array
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
-        """Av, factored if v is."""
         return v.transformed_by(self.matrix)
 
     def log_scales(self, x: Array) -> Array:
-        """The logarithms of A's singular values; −∞ where it is singular."""
         values = jnp.linalg.svd(self.matrix, compute_uv=False)
         return jnp.broadcast_to(jnp.log(values), x.shape)
 
@@ -184,11 +177,9 @@ class Field(MetricField):
     function: Callable[[Array], Array] = eqx.field(static=True)
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
-        """A(x)v(x)."""
         return DenseField(jnp.einsum("nij,nj->ni", self.function(x), v.dense()))
 
     def log_scales(self, x: Array) -> Array:
-        """The logarithms of A(x)'s singular values; −∞ where it is singular."""
         return jnp.log(jnp.linalg.svd(self.function(x), compute_uv=False))
 
 
@@ -216,9 +207,8 @@ def transformed(metric: MetricField, x: Array, gradients: Array) -> Array:
     """A(x)∇f for many functions at once: (n, m, d) → (n, m, d)."""
     if isinstance(metric, Off):
         return gradients
-    return jax.vmap(lambda v: metric.apply(x, DenseField(v)).dense(), in_axes=1, out_axes=1)(
-        gradients
-    )
+    apply = lambda v: metric.apply(x, DenseField(v)).dense()  # noqa: E731
+    return jax.vmap(apply, in_axes=1, out_axes=1)(gradients)
 
 
 def tensor(metric: MetricField, x: Array) -> Array:

@@ -105,9 +105,7 @@ class EigenSolution:
             "gram_residual": float(np.linalg.norm(self.gram - np.eye(len(self)))),
             "points": self.points,
             "seconds": self.seconds,
-            "settings": {
-                k: list(v) if isinstance(v, tuple) else v for k, v in self.settings.items()
-            },
+            "settings": self.settings | {"hidden": list(self.settings["hidden"])},
         }
 
     # --- files ---------------------------------------------------------------------------------
@@ -192,16 +190,7 @@ def clusters(values: np.ndarray, tolerance: float = 1e-2) -> list[slice]:
     return [slice(a, b) for a, b in pairwise(edges)]
 
 
-def orthonormal(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
-    """An orthonormal basis, in ℓ², of the span of √w f_j: (n, k) → (n, k)."""
-    return np.linalg.qr(np.sqrt(weight)[:, None] * values)[0]
-
-
 def principal_angles(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """The angles between two spans of functions in L²(w), largest first, in radians."""
-    return scipy.linalg.subspace_angles(orthonormal(first, weight), orthonormal(second, weight))
-
-
-def projector_distance(first: np.ndarray, second: np.ndarray, weight: np.ndarray) -> float:
-    """‖P − Q‖ of the projectors on two spans of one dimension: the sine of the largest angle."""
-    return float(np.sin(principal_angles(first, second, weight)[0]))
+    root = np.sqrt(weight)[:, None]
+    return scipy.linalg.subspace_angles(root * first, root * second)

@@ -1,9 +1,8 @@
 """Trial functions, their two forms, and the operator applied to them.
 
 A trial function is a network of the embedded point, times the factor that all functions carry.
-Training uses the outputs φ_1 … φ_K of K maps. The final Ritz step uses all units of the maps' last
-hidden layers and the constant: a Galerkin basis of several hundred trained functions, whose span
-contains the outputs.
+Training uses the outputs of K maps. The final Ritz step uses all units of their last hidden layers
+and the constant: a Galerkin basis of several hundred trained functions that spans the outputs.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from jax import Array
 
 from piefs.core.maps import ScalarMap
 from piefs.core.metric import MetricField, Off
-from piefs.core.networks import ACTIVATIONS, MLP
+from piefs.core.networks import MLP
 from piefs.operators.domains import Points
 from piefs.operators.problem import Constant, EigenProblem, tensor, transformed
 
@@ -32,9 +31,8 @@ def with_gradients(function: BatchFunction, x: Array) -> tuple[Array, Array]:
 
     Forward mode, one pass for each coordinate: rows do not mix, so that one tangent serves all.
     """
-    directions = jnp.broadcast_to(
-        jnp.eye(x.shape[1], dtype=x.dtype)[:, None, :], (x.shape[1], *x.shape)
-    )
+    n, d = x.shape
+    directions = jnp.broadcast_to(jnp.eye(d, dtype=x.dtype)[:, None], (d, n, d))
     value, push = jax.linearize(function, x)
     return value, jnp.moveaxis(jax.vmap(push)(directions), 0, -1)
 
@@ -47,18 +45,15 @@ def outputs(problem: EigenProblem, maps: ScalarMap, x: Array) -> tuple[Array, Ar
     inputs, jacobian = with_gradients(problem.inputs, x)
     factor, slope = with_gradients(problem.factor, x)
     value, gradient = maps.coordinates_and_gradients(inputs)
-    pulled = jnp.einsum("nkm,nmd->nkd", gradient, jacobian)
-    return (
-        factor[:, None] * value,
-        factor[:, None, None] * pulled + value[:, :, None] * slope[:, None, :],
-    )
+    pulled = factor[:, None, None] * jnp.einsum("nkm,nmd->nkd", gradient, jacobian)
+    return factor[:, None] * value, pulled + value[:, :, None] * slope[:, None]
 
 
 def units(problem: EigenProblem, maps: ScalarMap, x: Array) -> Array:
     """The basis of the Ritz step, (n, 1 + K h): the factor itself, then all last hidden units."""
-    hidden = jax.vmap(_last_hidden, in_axes=(0, None), out_axes=1)(maps.net, problem.inputs(x))
-    flat = hidden.reshape(x.shape[0], -1)
-    basis = jnp.concatenate([jnp.ones((x.shape[0], 1), flat.dtype), flat], axis=1)
+    hidden = jax.vmap(MLP.hidden, in_axes=(0, None), out_axes=1)(maps.net, problem.inputs(x))
+    flat = hidden.reshape(len(x), -1)
+    basis = jnp.concatenate([jnp.ones((len(x), 1), flat.dtype), flat], axis=1)
     return problem.factor(x)[:, None] * basis
 
 
@@ -66,13 +61,6 @@ def n_units(maps: ScalarMap) -> int:
     """The size 1 + K h of that basis."""
     n_maps, width, _ = maps.net.weights[-1].shape
     return 1 + n_maps * width
-
-
-def _last_hidden(net: MLP, x: Array) -> Array:
-    sigma = ACTIVATIONS[net.activation].value
-    for w, b in zip(net.weights[:-1], net.biases[:-1], strict=True):
-        x = sigma(x @ w + b)
-    return x
 
 
 def forms(
@@ -98,11 +86,8 @@ def blocks(points: Points, width: int) -> Iterator[tuple[np.ndarray, np.ndarray]
     rows = -(-len(points.x) // n_blocks)
     for start in range(0, len(points.x), rows):
         x, weight = points.x[start : start + rows], points.weight[start : start + rows]
-        missing = rows - len(x)
-        yield (
-            np.concatenate([x, np.repeat(x[:1], missing, axis=0)]),
-            np.concatenate([weight, np.zeros(missing)]),
-        )
+        missing = (0, rows - len(x))
+        yield np.pad(x, (missing, (0, 0)), mode="edge"), np.pad(weight, missing)
 
 
 # --- the operator and its residuals ------------------------------------------------------------

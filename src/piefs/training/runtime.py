@@ -99,12 +99,8 @@ def keep_memory() -> bool:
     return mallopt is not None and all(mallopt(*option) == 1 for option in MALLOC_OPTIONS.items())
 
 
-def is_glibc() -> bool:
-    """Whether the C library has options for keeping memory."""
-    return _mallopt() is not None
-
-
 def _mallopt() -> Callable[[int, int], int] | None:
+    """The function of glibc that sets such options; None in another C library."""
     try:
         return ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # no such function, or no such library

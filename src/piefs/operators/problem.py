@@ -72,7 +72,7 @@ class EigenProblem:
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
-            raise InputError(f"a problem's domain must be a Domain, not {self.domain!r}")
+            raise InputError(f"the domain must be one of piefs.operators, not {self.domain!r}")
         if self.boundary not in BOUNDARIES:
             raise InputError(
                 f"unknown boundary {self.boundary!r}; choose one of {', '.join(BOUNDARIES)}"

@@ -150,6 +150,8 @@ def test_another_format_version_names_both(copied):
         {"estimator": "LogisticRegression"},
         {"settings": {}},
         {"settings": None},
+        {"classes": None},
+        {"estimator": "PIEFSRegressor"},
         {"classes": {"kind": "U", "labels": ["a"]}},
         {"classes": {"kind": "V", "labels": ["a", "b", "c"]}},
         {"seed": None},

@@ -23,7 +23,13 @@ from piefs.training.diagnosis import Finding
 if TYPE_CHECKING:
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 
-ESTIMATORS = ("PIEFSClassifier", "PIEFSRegressor", "PIEFSTransformer")
+ESTIMATORS: dict[str, tuple[str, ...]] = {
+    "PIEFSClassifier": ("classes_",),
+    "PIEFSRegressor": ("single_output_", "target_center_", "target_scale_"),
+    "PIEFSTransformer": (),
+}
+"""The estimators, and the fitted attributes without which each cannot predict."""
+
 FORMAT, FORMAT_2 = 3, 2
 """What is written, and what version 0.1.0 wrote (see `format2`)."""
 
@@ -126,6 +132,9 @@ def _estimator(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
         settings = Settings.from_document(document["settings"] | {"seed": seed})
         model = tree_of(document["structure"], arrays)
     _check(model, settings, document)
+    fitted = _fitted(model, document)
+    if missing := set(ESTIMATORS[document["estimator"]]) - set(fitted):
+        raise ModelFileError(f"model.json has no {', '.join(sorted(missing))}")
     estimator = getattr(estimators, document["estimator"])()
     estimator.set_params(
         **_keywords(settings, estimator.get_params()),
@@ -135,7 +144,7 @@ def _estimator(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.settings_, estimator.model_, estimator._dtype = settings, model, model.dtype
     estimator.center_, estimator.scale_ = model.scaling.center, model.scaling.scale
     estimator.n_components_ = len(model.mixing)
-    vars(estimator).update(_fitted(model, document))
+    vars(estimator).update(fitted)
     return estimator
 
 

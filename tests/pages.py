@@ -31,14 +31,11 @@ def run_python(page: Path) -> dict[str, Any]:
 def train_briefly(monkeypatch: Any, n_steps: int = 30) -> None:
     """Let every fit end after a few steps: what a page shows is that its code runs.
 
-    Nor are trials made of how many steps to take, or of how much decay, unless they are asked for,
-    and maps are distilled in a few steps, too.
+    Maps are distilled in a few steps, too.
     """
     decide = base.decided
 
     def few_steps(asked: Settings, facts: Facts) -> Settings:
-        if asked.early_stopping == "auto" and asked.solver != "sequential":
-            asked = replace(asked, early_stopping=False)
         settings = decide(asked, facts)
         return replace(settings, steps_per_component=min(settings.steps_per_component, n_steps))
 

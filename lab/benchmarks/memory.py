@@ -73,13 +73,14 @@ from dataclasses import replace
 import numpy as np
 import piefs
 from piefs.training.batches import Samples
+from piefs.core.model import Scaling
 from piefs.data.rows import ScaledRows
 from piefs.training.loop import train
 folder, n_slice, rounds = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 x, y = np.load(folder + "/x.npy", mmap_mode="r"), np.load(folder + "/y.npy")
 center, scale = np.zeros(x.shape[1]), np.ones(x.shape[1])
 inside = Samples(np.array(x[:n_slice]), y[:n_slice].astype(np.int32))
-outside = Samples(ScaledRows(x, center, scale, np.float32), y.astype(np.int32))
+outside = Samples(ScaledRows(x, Scaling(center, scale), np.float32), y.astype(np.int32))
 
 class Clock:
     def __init__(self):

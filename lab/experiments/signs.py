@@ -21,11 +21,16 @@ from lab.experiments.tables import table
 from piefs import PIEFSClassifier, PIEFSRegressor
 from piefs.data.rows import ScaledRows
 from piefs.errors import DivergedError
-from piefs.estimators.measures import loss_by_chance
 from piefs.training import diagnosis
 from piefs.training.batches import Samples
 from piefs.training.columns import coordinates_of
-from piefs.training.diagnosis import Evidence, late_fall, shares_of_chance, variation
+from piefs.training.diagnosis import (
+    Evidence,
+    late_fall,
+    loss_by_chance,
+    shares_of_chance,
+    variation,
+)
 from piefs.training.runtime import keep_compiled
 
 DATASETS = ("two-moons", "circles", "breast-cancer", "diabetes", "htru2", "digits")
@@ -87,7 +92,7 @@ def evidence_of(model: Any, samples: Samples) -> Evidence:
         coordinates_of(model.model_.maps, samples.x),
         model.log_scale_ranges_,
         loss_by_chance(samples),
-        was_cut_short=model.n_iter_ >= model.n_iter_budget_,
+        was_cut_short=model.n_iter_ >= model.settings_.total_steps,
     )
 
 
@@ -123,7 +128,7 @@ def measured(task: Task, keywords: dict[str, Any], *, shuffled: bool) -> dict[st
         except DivergedError as error:
             return {"diverged": str(error)}
     target = ((y - y.mean()) / y.std())[:, None] if task.regression else y
-    scaled = ScaledRows(x, model.center_, model.scale_, np.float32)[:]
+    scaled = ScaledRows(x, model.model_.scaling, np.float32)[:]
     samples = Samples(scaled, target)
     return {
         **statistics(evidence_of(model, samples)),

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from piefs.errors import InputError
-from piefs.training.columns import blockwise
+from piefs.training.evaluation import blockwise
 from piefs.training.runtime import drop_compiled_if_many
 from reproduction.baselines.eigenfunctions import (
     RBF,

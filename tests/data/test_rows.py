@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from piefs.core.model import Scaling
 from piefs.data import rows as sources
 from piefs.data.parquet import parquet_rows
 from piefs.data.rows import (
@@ -52,8 +53,8 @@ def test_rows_that_are_read_when_needed_are_indexed_as_an_array_is(data, sizes):
     center, scale = np.array([1.0, 2.0]), np.array([3.0, 0.5])
     for rows, expected in (
         (grouped, whole),
-        (ScaledRows(grouped, center, scale, float), (whole - center) / scale),
-        (ScaledRows(whole, center, scale, float), (whole - center) / scale),
+        (ScaledRows(grouped, Scaling(center, scale), float), (whole - center) / scale),
+        (ScaledRows(whole, Scaling(center, scale), float), (whole - center) / scale),
         (PickedColumns(grouped, [1, 0, 1]), whole[:, [1, 0, 1]]),
         (SelectedRows(grouped, np.arange(n)[::-1]), whole[::-1]),
     ):
@@ -86,11 +87,12 @@ def test_parquet_files_are_one_matrix(matrix, tmp_path, index):
 def test_scaled_rows_are_those_of_a_scaled_matrix(matrix, monkeypatch):
     monkeypatch.setattr(sources, "PIECE_ELEMENTS", 12)
     center, scale = matrix.mean(axis=0), matrix.std(axis=0)
-    scaled = ScaledRows(matrix, center, scale, np.float32)
+    scaled = ScaledRows(matrix, Scaling(center, scale), np.float32)
     expected = ((matrix - center.astype(float)) / scale).astype(np.float32)
     for index in INDICES:
         np.testing.assert_array_equal(
-            ScaledRows(matrix, center.astype(float), scale, np.float32)[index], expected[index]
+            ScaledRows(matrix, Scaling(center.astype(float), scale), np.float32)[index],
+            expected[index],
         )
     assert scaled.dtype == np.float32
     assert len(scaled) == 21
@@ -113,7 +115,7 @@ def test_chunks_that_do_not_fit_together_are_refused(matrix):
 
 def test_a_lazy_table_is_not_read_as_a_whole_by_accident(matrix):
     with pytest.raises(InputError, match="block by block"):
-        np.asarray(ScaledRows(matrix, 0, 1, np.float32))
+        np.asarray(ScaledRows(matrix, np.negative, np.float32))
 
 
 def test_large_scratch_arrays_are_files():

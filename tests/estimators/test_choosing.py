@@ -10,7 +10,7 @@ from commands import piefs
 from piefs import Checkpoint, PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.errors import InputError
 from piefs.estimators.decisions import most_maps
-from piefs.estimators.selection import Stalling, fewest_maps
+from piefs.training.readout import fewest_within_error
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -50,24 +50,13 @@ def test_two_classes_on_a_line_need_few_maps_and_ten_classes_more(tmp_path):
     np.testing.assert_array_equal(again.predict(x), few.predict(x))
 
 
-@pytest.mark.slow
-def test_maps_in_turn_are_added_until_the_loss_stalls():
+def test_of_maps_in_turn_the_first_that_do_are_kept():
     (x, y), _ = line_and_blobs()
-    keywords = SMALL | {"schedule": "sequential", "steps_per_component": 100}
-    heard = []
-
-    class Listener:
-        def begin(self, stage):
-            heard.append((stage.name, stage.settings.n_components, stage.n_left))
-
-        def __call__(self, state):
-            pass
-
-    model = PIEFSClassifier(**keywords, callbacks=[Listener()]).fit(x, y)
+    keywords = SMALL | {"schedule": "sequential", "steps_per_component": 30}
+    model = PIEFSClassifier(**keywords).fit(x[:300], y[:300])
     assert model.n_components_ <= 4
-    assert heard[0] == ("choosing the number of maps", 32, 2)
-    assert heard[1] == ("training", model.n_components_, 1)
-    assert model.n_iter_budget_ == 100 * model.n_components_
+    assert model.n_iter_ == 30 * most_maps(300)
+    assert model.score(x[300:], y[300:]) > 0.8
 
 
 def test_numbers_to_predict_have_their_maps_chosen_too(tmp_path):
@@ -82,17 +71,9 @@ def test_numbers_to_predict_have_their_maps_chosen_too(tmp_path):
 def test_the_fewest_maps_within_an_error_of_the_best_are_taken():
     noise = np.where(np.arange(100) % 2, 0.5, -0.5)[:, None]  # a standard error of 0.05
     means = np.array([3.0, 1.1, 1.04, 1.0, 1.1])
-    assert fewest_maps(noise + means, chance=1.0) == 3
-    assert fewest_maps(np.tile(means, (9, 1)), chance=1.0) == 4
-    assert fewest_maps(np.tile(means, (9, 1)), chance=10.0) == 2
+    assert fewest_within_error(noise + means) == 3
+    assert fewest_within_error(np.tile(means, (9, 1))) == 4
     assert (most_maps(5), most_maps(100), most_maps(9999)) == (1, 10, 32)
-
-
-def test_the_fewest_maps_in_turn_are_those_after_which_little_is_gained():
-    stalling = Stalling(None, None, chance=0.7)
-    for losses, fewest in (((0.9, 0.5), 2), ((0.9, 0.5, 0.499), 2), ((0.9, 0.5, 0.4), 3)):
-        stalling.losses = [np.full(5, loss) for loss in losses]
-        assert stalling.fewest_maps == fewest
 
 
 def test_where_nothing_says_how_many_maps_do_it_is_refused():

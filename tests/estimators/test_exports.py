@@ -242,8 +242,7 @@ def test_a_column_far_from_zero_makes_rows_double(classifier, tmp_path):
 def test_a_constant_column_keeps_its_scale(classifier):
     X = rows(100)
     X[:, 1] = 7.0
-    center, scale = scaling_of(X, None)
-    constant = changed(exported(classifier), scaling=Scaling(center, scale))
+    constant = changed(exported(classifier), scaling=scaling_of(X))
     found = by_onnxruntime(onnx_bytes(constant), X.astype(np.float32))["coordinates"]
     assert np.abs(found - plainly(constant, X.astype(np.float32))).max() < 1e-5
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from piefs.core.objectives import Batch
 from piefs.training import batches
 from piefs.training.batches import (
     CHUNK_BYTES,
     CHUNK_STEPS,
-    Batch,
     Samples,
     chunk_length,
     chunks,

@@ -21,7 +21,6 @@ from piefs.callbacks import (
     TimeBudget,
 )
 from piefs.errors import InputError
-from piefs.estimators.selection import lowest_mean
 from piefs.training import graph
 from piefs.training.callbacks import write_history
 from piefs.training.config import PAPER
@@ -105,7 +104,7 @@ def test_a_column_that_is_not_there_is_an_error_that_names_those_that_are(moons)
             call()
 
 
-def test_a_time_budget_is_shared_by_the_stages_that_are_left(monkeypatch):
+def test_a_time_budget_is_renewed_with_each_fit(monkeypatch):
     now = [0.0]
     monkeypatch.setattr("piefs.training.callbacks.time.monotonic", lambda: now[0])
     budget = TimeBudget(90)
@@ -114,14 +113,10 @@ def test_a_time_budget_is_shared_by_the_stages_that_are_left(monkeypatch):
         now[0] = seconds
         return budget(None)
 
-    budget.begin(Stage("trial 1 of 2", PAPER, n_left=3, is_trial=True))
-    assert (is_over_at(29), is_over_at(30)) == (False, True)
-    budget.begin(Stage("trial 2 of 2", PAPER, n_left=2, is_trial=True))
-    assert (is_over_at(59), is_over_at(60)) == (False, True)
-    budget.begin(Stage("training", PAPER))
+    budget.begin(Stage(PAPER))
     assert (is_over_at(89), is_over_at(90)) == (False, True)
     budget.end()
-    budget.begin(Stage("training", PAPER))
+    budget.begin(Stage(PAPER))
     assert (is_over_at(179), is_over_at(180)) == (False, True)
 
 
@@ -130,18 +125,11 @@ def test_a_time_budget_runs_from_the_first_work_on(monkeypatch):
     monkeypatch.setattr("piefs.training.callbacks.time.monotonic", lambda: next(now))
     budget = TimeBudget(100)
     budget.prepare("neighbourhood graph", 0, 1)
-    budget.begin(Stage("training", PAPER))
-    assert budget._stage_end == 100
+    budget.begin(Stage(PAPER))
+    assert budget._end == 100
 
 
-def test_trials_that_ran_out_of_time_still_choose(moons):
-    model = fit(moons, TimeBudget(1e-3), early_stopping=True, steps_per_component=400)
-    assert model.n_iter_ < 400
-    assert model.predict(moons[0]).shape == (300,)
-    assert lowest_mean([{10: 0.5}, {20: 0.25, 30: 0.75}]) == (0.375, 10)
-
-
-def test_a_history_keeps_all_stages_and_grows_as_a_table(moons, tmp_path):
+def test_a_history_keeps_all_rows_and_grows_as_a_table(moons, tmp_path):
     path, lengths = tmp_path / "history.csv", []
 
     def count_lines(state):
@@ -151,19 +139,16 @@ def test_a_history_keeps_all_stages_and_grows_as_a_table(moons, tmp_path):
     keywords = {"early_stopping": True, "weight_decay": 0.3, "steps_per_component": 220}
     keywords |= {"learning_rate": 0.02}
     model = fit(moons, history, count_lines, **keywords)
-    stages = list(dict.fromkeys(row["stage"] for row in history.rows))
-    assert stages == ["trial 1 of 1", "training"]
     with path.open() as file:
         table = list(csv.DictReader(file))
     assert [float(row["loss_class"]) for row in table] == [r["loss_class"] for r in history.rows]
-    final = [row for row in history.rows if row["stage"] == "training"]
-    assert [row["step"] for row in final] == [row["step"] for row in model.history_]
+    assert history.rows == model.history_
     assert lengths[0] < lengths[len(lengths) // 2] < lengths[-1]
     model.fit(*moons, validation_data=moons)
-    assert [row["stage"] for row in history.rows].count("trial 1 of 1") <= 11  # of the second only
+    assert history.rows == model.history_  # of the second only
 
 
-def test_columns_that_only_some_stages_have_are_empty_in_the_others(tmp_path):
+def test_columns_that_only_some_rows_have_are_empty_in_the_others(tmp_path):
     write_history(tmp_path / "h.csv", [{"step": 1}, {"step": 2, "validation_loss": 0.5}])
     assert (tmp_path / "h.csv").read_text() == "step,validation_loss\n1,\n2,0.5\n"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from piefs.core.maps import ScalarMap, stack
 from piefs.core.metric import Diag, Off
-from piefs.training import columns
+from piefs.training import columns, evaluation
 from piefs.training.batches import Samples
 from piefs.training.columns import (
     Columns,
@@ -27,7 +27,7 @@ D = 3
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(columns, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(evaluation, "BLOCK_ROWS", 4)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_energies_of_a_table_are_weighted_means_over_its_rows(name, n, rng, maps
 
 
 def test_energies_of_very_many_rows_are_those_of_blocks_spread_over_them(rng, maps, monkeypatch):
-    monkeypatch.setattr(columns, "BLOCK_ROWS", 4)
+    monkeypatch.setattr(evaluation, "BLOCK_ROWS", 4)
     monkeypatch.setattr(columns, "ENERGY_ROWS", 8)
     x = rng.normal(size=(20, D))
     spread = np.concatenate([x[:4], x[12:16]])
@@ -127,7 +127,7 @@ def test_energies_of_very_many_rows_are_those_of_blocks_spread_over_them(rng, ma
 
 @pytest.mark.parametrize("n", [1, 11, 40])
 def test_the_gram_matrix_is_that_of_the_coordinates(n, rng, maps, monkeypatch):
-    monkeypatch.setattr(columns, "BLOCK_ROWS", 8)
+    monkeypatch.setattr(evaluation, "BLOCK_ROWS", 8)
     x, weight = rng.normal(size=(n, D)), rng.uniform(size=n)
     phi = coordinates_of(stack(maps), x)
     expected = (phi.T * weight) @ phi / weight.sum()
@@ -169,7 +169,7 @@ def test_a_gram_matrix_of_all_rows_does_not_depend_on_their_order_nor_on_rows_wi
     counted, order = weights > 0, rng.permutation(n)
     expected = (phi[counted].T * weights[counted]) @ phi[counted] / weights.sum()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "GRAM_ROWS", step)
+        patch.setattr(evaluation, "GRAM_ROWS", step)
         np.testing.assert_allclose(
             weighted_gram(phi[order], weights[order]), expected, rtol=1e-9, atol=1e-12
         )

@@ -13,9 +13,8 @@ import toys
 from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.errors import DivergedError, TrainingWarning
-from piefs.estimators.measures import loss_by_chance
 from piefs.training.batches import Samples
-from piefs.training.diagnosis import Evidence, Finding, findings, late_fall
+from piefs.training.diagnosis import Evidence, Finding, findings, late_fall, loss_by_chance
 from piefs.training.loop import train
 from piefs.training.state import initial_state
 

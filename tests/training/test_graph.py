@@ -8,11 +8,11 @@ from scipy.spatial.distance import cdist
 from piefs.core.maps import stack
 from piefs.errors import InputError
 from piefs.estimators import PIEFSClassifier
-from piefs.estimators.measures import probe_cross_entropy
 from piefs.training import graph
 from piefs.training.batches import Samples
 from piefs.training.config import Settings
 from piefs.training.graph import distilled, eigenmaps, nearest_neighbors, neighbourhood_weights
+from piefs.training.readout import probe_cross_entropy
 
 
 @pytest.fixture(scope="module")

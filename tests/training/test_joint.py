@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from sklearn.datasets import make_circles
+from sklearn.metrics import log_loss
 
 import toys
 from piefs import PIEFSClassifier
@@ -33,8 +34,7 @@ from piefs.core.objectives import (
 )
 from piefs.core.weighting import Dampened, Static
 from piefs.errors import InputError
-from piefs.estimators.decisions import WEIGHT_DECAYS, Facts, decided
-from piefs.estimators.selection import lowest_mean
+from piefs.estimators.decisions import Facts, decided
 from piefs.training.batches import Samples
 from piefs.training.columns import coordinates_of
 from piefs.training.config import Settings
@@ -351,13 +351,13 @@ def coin_flips():
 
 
 @pytest.mark.slow
-def test_few_rows_are_trained_on_for_as_long_as_it_helps_and_all_of_them(coin_flips):
+def test_few_rows_are_trained_on_for_as_long_as_it_helps(coin_flips):
     X, y = coin_flips
     keywords = SMALL | {"steps_per_component": 2000, "hidden": (64, 64)}
     chosen = PIEFSClassifier(**keywords).fit(X, y)
     spent = PIEFSClassifier(early_stopping=False, **keywords).fit(X, y)
-    assert chosen.n_iter_ < 1000 < spent.n_iter_ == chosen.n_iter_budget_ == 2000
-    assert len(chosen.coordinates_) == 400
+    assert chosen.n_iter_ < 1500 < spent.n_iter_ == 2000
+    np.testing.assert_allclose(chosen.coordinates_, chosen.transform(X), atol=1e-5)
     rng = np.random.default_rng(1)
     fresh = rng.normal(size=(2000, 4))
     truth = (fresh[:, 0] > 0).astype(int)
@@ -366,31 +366,38 @@ def test_few_rows_are_trained_on_for_as_long_as_it_helps_and_all_of_them(coin_fl
 
 def test_given_validation_rows_decide_instead_of_some_set_aside(coin_flips):
     X, y = coin_flips
-    keywords = SMALL | {"steps_per_component": 500, "weight_decay": 0.0}
+    keywords = SMALL | {"steps_per_component": 1000, "patience": 2}
     model = PIEFSClassifier(early_stopping=True, **keywords)
     model.fit(X[:300], y[:300], validation_data=(X[300:], y[300:]))
-    assert model.n_iter_ in range(100, 500)
+    assert model.n_iter_ < 1000
+    assert len(model.coordinates_) == 300
     assert "validation_accuracy" in model.history_[-1]
 
 
 @pytest.mark.slow
-def test_weight_decay_is_chosen_with_the_steps_and_an_explicit_one_is_kept(coin_flips):
+def test_the_maps_of_the_lowest_validation_loss_are_kept(coin_flips):
     X, y = coin_flips
-    keywords = SMALL | {"steps_per_component": 600, "hidden": (64, 64)}
-    chosen = PIEFSClassifier(**keywords).fit(X, y)
-    assert chosen.settings_.weight_decay > 0.3
-    explicit = PIEFSClassifier(**keywords, weight_decay=0.3).fit(X, y)
-    assert explicit.settings_.weight_decay == 0.3
-    unsearched = PIEFSClassifier(**keywords, early_stopping=False).fit(X, y)
-    assert unsearched.settings_.weight_decay == WEIGHT_DECAYS[0]
+    keywords = SMALL | {"steps_per_component": 800, "hidden": (64, 64), "weight_decay": 0.0}
+    model = PIEFSClassifier(early_stopping=True, patience=4, **keywords)
+    model.fit(X[:300], y[:300], validation_data=(X[300:], y[300:]))
+    losses = [row["validation_loss"] for row in model.history_]
+    kept = log_loss(y[300:], model.predict_proba(X[300:]))
+    assert kept == pytest.approx(min(losses), rel=1e-3)
+    assert kept < losses[-1] - 0.01
+    assert model.settings_.weight_decay == 0.0
 
 
-def test_callbacks_hear_of_the_trials_and_of_the_run_proper(coin_flips, capsys):
+def test_weight_decay_left_to_the_rule_is_one_number():
+    assert decided(Settings.of(), Facts(500)).weight_decay == 0.3
+    assert decided(Settings.of(weight_decay=3), Facts(500)).weight_decay == 3
+
+
+def test_callbacks_hear_of_one_run(coin_flips, capsys):
     X, y = coin_flips
 
     class Listener(list):
         def begin(self, stage):
-            self.append((stage.name, stage.settings.total_steps))
+            self.append((stage.settings.total_steps,))
 
         def __call__(self, state):
             self.append(state.step)
@@ -399,43 +406,12 @@ def test_callbacks_hear_of_the_trials_and_of_the_run_proper(coin_flips, capsys):
     keywords = SMALL | {"steps_per_component": 220, "callbacks": [heard], "verbose": 1}
     model = PIEFSClassifier(**keywords).fit(X, y)
     stages = [entry for entry in heard if isinstance(entry, tuple)]
-    n_trials = len(WEIGHT_DECAYS) * 4  # 60 rows set aside tell little: four cuts
-    trials = [(f"trial {i} of {n_trials}", 220) for i in range(1, n_trials + 1)]
-    assert stages == [*trials, ("training", model.n_iter_)]
-    assert isinstance(heard[1], int)
-    assert "trial 12 of 12: at most 220 steps" in capsys.readouterr().out
+    assert stages == [(220,)]
+    assert model.settings_.early_stopping is True
+    assert "training: at most 220 steps" in capsys.readouterr().out
 
 
-@pytest.mark.slow
-def test_a_decay_that_is_clearly_worse_on_the_first_cut_is_not_tried_on_another():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 2))
-    tried = []
-
-    class Listener:
-        def begin(self, stage):
-            tried.append((stage.name, stage.settings.weight_decay, stage.n_left))
-
-        def __call__(self, state):
-            pass
-
-    keywords = SMALL | {"steps_per_component": 300, "callbacks": [Listener()]}
-    model = PIEFSClassifier(**keywords).fit(X, (X[:, 0] > 0).astype(int))  # decay only hurts
-    *trials, training = tried
-    assert [decay for _, decay, _ in trials] == [*WEIGHT_DECAYS, *[WEIGHT_DECAYS[0]] * 3]
-    assert [name for name, *_ in trials[::3]] == ["trial 1 of 12", "trial 4 of 6"]
-    assert [n_left for *_, n_left in trials] == [13, 12, 11, 4, 3, 2]
-    assert training == ("training", model.settings_.weight_decay, 1)
-    assert model.settings_.weight_decay == WEIGHT_DECAYS[0]
-
-
-def test_the_step_of_the_lowest_mean_loss_is_one_that_all_trials_reached():
-    curves = [{50: 1.0, 100: 0.4, 150: 0.1}, {50: 0.5, 100: 0.9}]
-    assert lowest_mean(curves) == (pytest.approx(0.65), 100)
-    assert lowest_mean(curves[:1]) == (0.1, 150)
-
-
-def test_many_rows_very_few_rows_and_small_budgets_are_not_searched():
+def test_many_rows_very_few_rows_and_small_budgets_do_not_stop_early():
     rng = np.random.default_rng(0)
     few = {"hidden": (4,), "n_components": 2, "random_state": 0}
     for n, steps, expected in ((50, 201, False), (150, 201, True), (150, 200, False)):

@@ -16,10 +16,9 @@ from piefs.core.networks import generator
 from piefs.core.objectives import Batch, SequentialObjective, StepRecord, loss_on
 from piefs.core.rotations import rotate
 from piefs.core.weighting import Dampened, Static
-from piefs.training.batches import Samples
+from piefs.training.batches import Samples, Validation
 from piefs.training.checks import SOLVERS
 from piefs.training.columns import coordinates_of, energies_of
-from piefs.training.history import Validation
 from piefs.training.loop import train
 from piefs.training.state import WarmStart
 from piefs.training.step import descend, objective_for

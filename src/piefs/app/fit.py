@@ -32,7 +32,7 @@ DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
     "n_components": 8,
     "steps_per_component": 1000,
-    "early_stopping": False,  # a demonstration need not try several weight decays
+    "early_stopping": False,
     "optimizer": {"log_every": 50},
 }
 

@@ -19,9 +19,8 @@ from piefs.estimators.decisions import rows_to_learn_from
 from piefs.estimators.persistence import save
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.scores import evaluate, probe
-from piefs.training.callbacks import write_history
+from piefs.training.callbacks import Callback, write_history
 from piefs.training.checkpoint import Checkpoint, kept, previous
-from piefs.training.loop import Callback
 from piefs.training.runtime import entered_by_first, is_first, leave
 from piefs.training.sharding import devices_in_use
 
@@ -198,7 +197,7 @@ def _account(estimator: Any, seconds: float) -> dict[str, Any]:
     """How long it took, with which settings and versions, and what it warned of."""
     return {
         "steps": estimator.n_iter_,
-        "steps_saved": estimator.n_iter_budget_ - estimator.n_iter_,
+        "steps_saved": estimator.settings_.total_steps - estimator.n_iter_,
         "warnings": [asdict(finding) for finding in estimator.warnings_],
         "seconds": seconds,
         "steps_per_second": estimator.n_iter_ / seconds,

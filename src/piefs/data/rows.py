@@ -57,10 +57,10 @@ Rows = np.ndarray | LazyRows
 
 
 class ScaledRows(LazyRows):
-    """(x − center) / scale of rows that are read when needed, in the precision asked for."""
+    """Rows that are scaled in double precision when they are read, then rounded to `dtype`."""
 
-    def __init__(self, rows: Rows, center: np.ndarray, scale: np.ndarray, dtype: Any) -> None:
-        self.rows, self.center, self.scale = rows, center, scale
+    def __init__(self, rows: Rows, scaling: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None:
+        self.rows, self.scaling = rows, scaling
         self.shape, self.dtype = (len(rows), rows.shape[1]), np.dtype(dtype)
 
     def __getitem__(self, index: Any) -> np.ndarray:
@@ -78,15 +78,10 @@ class ScaledRows(LazyRows):
             read, numbers = read[index], None
         block = np.empty((len(read if numbers is None else numbers), self.shape[1]), self.dtype)
         step = max(1, PIECE_ELEMENTS // max(1, self.shape[1]))
-        buffer = np.empty((min(step, len(block)), self.shape[1]))
         for start in range(0, len(block), step):
             rows = slice(start, start + step)
             taken = read[rows if numbers is None else numbers[rows]]
-            piece = buffer[: len(taken)]
-            np.copyto(piece, taken)
-            piece -= self.center
-            piece /= self.scale
-            block[rows] = piece
+            block[rows] = self.scaling(np.asarray(taken, np.float64))
         return block
 
     def _refuse_gaps(self, block: np.ndarray, index: Any) -> None:

@@ -11,7 +11,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from piefs.core.losses import cross_entropy
 from piefs.data.table import coded
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
@@ -19,6 +18,7 @@ from piefs.estimators.dask import by_block, is_dask
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS
 from piefs.estimators.scikit import with_callbacks
+from piefs.training.solvers import Task
 
 
 class PIEFSClassifier(ClassifierMixin, BasePIEFS):
@@ -90,17 +90,13 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
             X,
             labels,
             y=y,
-            readout_loss=cross_entropy,
-            n_outputs=len(self.classes_),
+            task=Task("classification", len(self.classes_)),
             class_weight=_by_index(self.class_weight, self.classes_),
             sample_weight=sample_weight,
             X_unlabeled=X_unlabeled,
             validation_data=validation_data,
         )
         return self
-
-    def _scorer(self, targets: np.ndarray) -> ValidationScore:
-        return ValidationScore(targets)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Logits (n, n_classes); for two classes the margin logit₁ − logit₀, shape (n,)."""
@@ -157,19 +153,3 @@ def _by_index(class_weight: Any, classes: np.ndarray) -> Any:
     if unknown:
         raise InputError(f"class_weight names classes that y has not: {unknown[:3]}")
     return {known[label]: weight for label, weight in class_weight.items()}
-
-
-class ValidationScore:
-    """Accuracy and log loss of logits against class indices."""
-
-    def __init__(self, labels: np.ndarray) -> None:
-        self.labels = labels
-
-    def __call__(self, logits: np.ndarray) -> dict[str, float]:
-        """The two scores, under the names they have in a history."""
-        log_p = log_softmax(logits.astype(np.float64), axis=1)
-        picked = log_p[np.arange(len(self.labels)), self.labels]
-        return {
-            "validation_accuracy": float(np.mean(logits.argmax(axis=1) == self.labels)),
-            "validation_loss": float(-picked.mean()),
-        }

@@ -7,21 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from jax import Array
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from piefs.core.ritz import Ritz, ritz
-from piefs.data.rows import Rows, ScaledRows, is_lazy
 from piefs.errors import InputError
 from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers
 from piefs.estimators.inputs import checked_arrays
-from piefs.estimators.measures import gram_errors_of
-from piefs.training.columns import evaluate
 from piefs.training.config import Settings
+from piefs.training.evaluation import evaluate
+
+if TYPE_CHECKING:
+    from jax import Array
 
 
 class Coordinates(TransformerMixin):
@@ -113,7 +113,16 @@ class Coordinates(TransformerMixin):
         `gram_error` is ‖C − I‖²_F over all rows of X, `gram_residual` its root, and
         `gram_error_unbiased` estimates the population's, without the O(1/n) of sampling noise.
         """
-        return gram_errors_of(self._coordinates(X))
+        phi = self._coordinates(X).astype(np.float64)
+        n, n_components = phi.shape
+        error = float(np.sum((phi.T @ phi / n - np.eye(n_components)) ** 2))
+        squares = np.sum(phi**2, axis=1)
+        own = float(np.sum(squares**2 - 2 * squares + n_components))
+        return {
+            "gram_error": error,
+            "gram_residual": error**0.5,
+            "gram_error_unbiased": (n * error - own / n) / (n - 1) if n > 1 else float("nan"),
+        }
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted estimator as a model folder, which `piefs.load` reads."""
@@ -134,11 +143,3 @@ class Coordinates(TransformerMixin):
     def _checked(self, X: Any) -> np.ndarray:
         """New rows with the features seen in fit."""
         return checked_arrays(self, X, reset=False)
-
-    def _standardized(self, X: Rows) -> Rows:
-        """Rows as the maps take them; those that are read when needed are scaled then, too."""
-        scaled = self._scaled(X)
-        return scaled if is_lazy(X) else scaled[:]
-
-    def _scaled(self, X: Rows) -> ScaledRows:
-        return ScaledRows(X, self.center_, self.scale_, self._dtype)

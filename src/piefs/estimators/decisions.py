@@ -15,18 +15,17 @@ PASSES, FEWEST_STEPS, MOST_STEPS = 16, 2000, 20_000
 BATCHES_A_PASS, SMALL_BATCH, LARGE_BATCH = 8, 64, 256
 """The rule for batch_size="auto": an eighth of the rows, within limits."""
 
-WEIGHT_DECAYS = (0.3, 3.0, 10.0)
-"""What weight_decay="auto" is chosen from by trials; without trials it is the first."""
+WEIGHT_DECAY = 0.3
 
 FEW_FEATURES = 64
 ROWS_TO_SPARE = 10_000  # with so many rows, some can be held out for early stopping
 STREAMED_WINDOW = 2**17  # rows among which those read from a file are shuffled
 MOST_MAPS, ROWS_A_MAP = 32, 10
-"""n_components="auto" tries at most so many maps, and no more than one for every ten rows."""
+"""n_components="auto" trains at most so many maps, and no more than one for every ten rows."""
 
-FEWEST_STEPS_TRIED, FEWEST_ROWS, MOST_ROWS = 100, 100, 10_000
-"""Trials choose the number of steps by default for so many rows: with fewer, held-out rows say
-little, and with more there is little overfitting in the passes over them."""
+STEPS_TO_STOP_IN, FEWEST_ROWS, MOST_ROWS = 200, 100, 10_000
+"""All maps at once stop early by default beyond so many steps, with so many rows: fewer held-out
+rows say little, and with more there is little overfitting in the passes over them."""
 
 
 @dataclass(frozen=True)
@@ -48,16 +47,8 @@ def rows_to_learn_from(solver: str | None, rows: Any, unlabeled: Any) -> int:
     return len(rows) + (len(unlabeled) if solver == "spectral" and unlabeled is not None else 0)
 
 
-def decays_for(weight_decay: float | str) -> tuple[float, ...]:
-    """The weight decays to choose from: one, unless it is "auto"."""
-    return WEIGHT_DECAYS if weight_decay == "auto" else (float(weight_decay),)
-
-
 def decided(settings: Settings, facts: Facts) -> Settings:
-    """The settings for these data; an InputError if they cannot work together, or with the data.
-
-    Two are left for `fit` to finish: n_components="auto" and weight_decay="auto", by trials.
-    """
+    """The settings for these data; an InputError if they cannot work together, or with the data."""
     _check_auto_components(settings, facts)
     settings = replace(settings, solver=_solver(settings, facts))
     check_relevance(settings)
@@ -70,7 +61,13 @@ def decided(settings: Settings, facts: Facts) -> Settings:
     steps: Any = settings.steps_per_component
     if steps == "auto":
         steps = min(max(round(PASSES * n_rows / batch), FEWEST_STEPS), MOST_STEPS)
-    settings = replace(settings, batch_size=batch, steps_per_component=int(steps))
+    decay: Any = settings.weight_decay
+    settings = replace(
+        settings,
+        batch_size=batch,
+        steps_per_component=int(steps),
+        weight_decay=WEIGHT_DECAY if decay == "auto" else float(decay),
+    )
     if settings.metric.hidden is None and not facts.is_supervised:
         settings = replace(settings, metric=replace(settings.metric, hidden=(64, 64, 64)))
     if settings.activation == "auto":
@@ -96,7 +93,7 @@ def activation_for(n_features: int) -> str:
 
 
 def most_maps(n_rows: int) -> int:
-    """How many maps to choose from."""
+    """How many maps "auto" trains, to keep as few as do."""
     return min(MOST_MAPS, max(n_rows // ROWS_A_MAP, 1))
 
 
@@ -109,13 +106,13 @@ def _is_in_turn(settings: Settings) -> bool:
 
 
 def _stops_early(settings: Settings, facts: Facts) -> bool:
-    """Maps in turn stop early if rows can be spared; all at once, if trials are worth it."""
+    """Maps in turn stop early if rows can be spared; all at once, if there is time to overfit."""
     if _is_spectral(settings):
         return False  # no loss on labels while training
     if _is_in_turn(settings):
         return facts.is_validated or facts.n_rows >= ROWS_TO_SPARE
-    has_steps = settings.steps_per_component > 2 * FEWEST_STEPS_TRIED
-    return facts.is_supervised and FEWEST_ROWS <= facts.n_rows < MOST_ROWS and has_steps
+    is_long = settings.steps_per_component > STEPS_TO_STOP_IN
+    return facts.is_supervised and FEWEST_ROWS <= facts.n_rows < MOST_ROWS and is_long
 
 
 def _check_auto_components(settings: Settings, facts: Facts) -> None:
@@ -143,10 +140,11 @@ def _solver(settings: Settings, facts: Facts) -> str:
     else:
         needed = settings.asked.get("n_components", 1) + 2
         found = "spectral" if facts.n_rows >= needed else "joint"
-    if found == "spectral" and settings.early_stopping is True:
+    has_loss = found == "sequential" or (found != "spectral" and facts.is_supervised)
+    if settings.early_stopping is True and not has_loss:
         raise InputError(
-            'early_stopping watches a loss on labels, and solver="spectral" uses none until its '
-            "steps are over: leave it out"
+            f'early_stopping watches a loss on labels, and solver="{found}" has none here until '
+            "its steps are over: leave it out"
         )
     return found
 
@@ -155,7 +153,7 @@ def _n_components(settings: Settings, facts: Facts) -> Any:
     """The number of maps, within what the rows allow; a preset's number is clipped to that."""
     wanted, is_asked = settings.n_components, "n_components" in settings.asked
     if wanted == "auto":
-        return wanted
+        return most_maps(facts.n_rows)
     if _is_spectral(settings):
         return _maps_of_a_graph(wanted, min(facts.n_rows, settings.graph_rows), is_asked=is_asked)
     if is_asked and wanted > facts.n_rows:

@@ -19,7 +19,7 @@ from piefs.estimators.renamed import RENAMED, merged
 from piefs.training.config import Metric, Optimizer, Settings
 
 if TYPE_CHECKING:
-    from piefs.training.loop import Callback
+    from piefs.training.callbacks import Callback
 
 PARAMETERS = """
     A keyword left at None takes the preset's value. `Metric`, `Optimizer`, `Dampened` and `Static`
@@ -28,8 +28,8 @@ PARAMETERS = """
     Parameters
     ----------
     n_components : int or "auto"
-        K, the number of maps. "auto" takes the fewest that match the best validation loss (of at
-        most 32, or one for every ten rows), then trains that many on all rows. It needs labels.
+        K, the number of maps. "auto" trains 32, or one for every ten rows if these are fewer, and
+        keeps the fewest leading ones that match the best loss on held-out rows. It needs labels.
     preset : {"default", "paper", "fast"}
         Named set of settings: what we recommend, the paper to the letter, a first look.
     solver : {"nested", "joint", "sequential", "spectral", "auto"}
@@ -61,17 +61,15 @@ PARAMETERS = """
         Rows a step (clipped to the data; "auto" is an eighth of the rows, but 64 to 256); peak
         rate.
     weight_decay : float or "auto"
-        Decoupled decay of the weight matrices. "auto" is 0.3, or the best of 0.3, 3 and 10 if the
-        number of steps is chosen on validation rows.
+        Decoupled decay of the weight matrices; "auto" is 0.3.
     optimizer : str or Optimizer
         "adam", "sgd" or `Optimizer(name, warmup, patience, log_every, shuffle_window, dtype)`.
     early_stopping : bool, float or "auto"
-        Choose the number of steps on validation rows (15 % of the data or another share, unless
-        given to `fit`): up to `steps_per_component`, until `patience` intervals of `log_every`
-        steps have not lowered the loss; then train on all rows for that long. "auto" does so for
-        100 to 10,000 rows and budgets above 200 steps. With the solver "sequential" each map ends
-        that way, without a second run, and "auto" means from 10,000 rows on, or if validation rows
-        are given.
+        Hold out 15 % of the rows, or another share, unless validation rows are given to `fit`, stop
+        once `patience` intervals of `log_every` steps have not lowered the loss on them, and keep
+        the maps of the lowest loss. "auto" does so for 100 to 10,000 rows and more than 200 steps.
+        With the solver "sequential" each map stops that way, and "auto" does so from 10,000 rows
+        on, or if validation rows are given.
     pretraining : "graph-laplacian" or Model
         Start from maps distilled from graph-Laplacian eigenmaps, or from `model_` of a fitted
         estimator: its maps, metric and readout.
@@ -98,8 +96,8 @@ PARAMETERS = """
         Gram matrix and Dirichlet form of the coordinates on the training rows; see `ritz`.
     history_ : list of dict
         Losses, weights and validation scores, averaged over intervals of steps.
-    n_iter_, n_iter_budget_, steps_ : int, int, ndarray
-        Steps taken in all, allowed in all, and taken in each turn (one a map, or one for all maps).
+    n_iter_, steps_ : int, ndarray
+        Steps taken in all, and in each turn (one a map, or one for all maps).
     n_components_ : int
         Maps there are: as many as were chosen, and fewer where a callback ended training in between
         two.

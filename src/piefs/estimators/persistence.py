@@ -58,7 +58,6 @@ FITTED = {
     "dirichlet_": Kept("dirichlet", float, ("K", "K")),
     "log_scale_ranges_": Kept("log_scale_ranges", float, (-1, 2)),
     "steps_": Kept("steps", int, (-1,)),
-    "n_iter_budget_": Kept("steps_allowed", int),
 }
 """What is written of a fit beside its model, settings, classes and warnings; null if it has none.
 The training rows' coordinates and the history are not."""

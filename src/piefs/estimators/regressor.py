@@ -8,7 +8,6 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array
 
-from piefs.core.losses import squared_error
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
 from piefs.estimators.dask import by_block, is_dask
@@ -16,6 +15,7 @@ from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS
 from piefs.estimators.rows import checked_weight
 from piefs.estimators.scikit import with_callbacks
+from piefs.training.solvers import Task
 
 
 class PIEFSRegressor(RegressorMixin, BasePIEFS):
@@ -82,8 +82,7 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
             X,
             self._standardized_targets(targets),
             y=y,
-            readout_loss=squared_error,
-            n_outputs=targets.shape[1],
+            task=Task("regression", targets.shape[1]),
             sample_weight=sample_weight,
             X_unlabeled=X_unlabeled,
             validation_data=validation_data,
@@ -100,9 +99,6 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
 
     def _standardized_targets(self, targets: np.ndarray) -> np.ndarray:
         return (targets - self.target_center_) / self.target_scale_
-
-    def _scorer(self, targets: np.ndarray) -> RegressionScore:
-        return RegressionScore(targets)
 
     def predict(self, X: Any) -> np.ndarray:
         """The predicted numbers, shape (n,) or (n, n_outputs) as y was."""
@@ -127,19 +123,3 @@ def _target_scaling(
 
 def _as_columns(y: np.ndarray) -> np.ndarray:
     return np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-
-
-class RegressionScore:
-    """R² and the loss of outputs against standardised targets."""
-
-    def __init__(self, targets: np.ndarray) -> None:
-        self.targets = targets
-        self.variance = np.maximum(np.var(targets, axis=0), np.finfo(np.float64).tiny)
-
-    def __call__(self, outputs: np.ndarray) -> dict[str, float]:
-        """The two scores, under the names they have in a history."""
-        errors = np.mean((outputs.astype(np.float64) - self.targets) ** 2, axis=0)
-        return {
-            "validation_r2": float(np.mean(1 - errors / self.variance)),
-            "validation_loss": float(np.mean(errors)),
-        }

@@ -1,8 +1,10 @@
-"""From checked arrays to the rows that training sees: scaled, weighted, some set aside."""
+"""From checked arrays to the rows that a solver sees: some set aside, all scaled and weighted."""
 
 from __future__ import annotations
 
-from functools import reduce
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,17 +12,151 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from piefs.data.rows import Rows, is_lazy
+from piefs.core.model import Scaling
+from piefs.data.rows import Rows, ScaledRows, is_lazy, quick, scratch, taken
 from piefs.errors import InputError
-from piefs.training.batches import Samples
+from piefs.estimators.decisions import Facts, rows_to_learn_from
+from piefs.training.batches import Samples, Validation
+from piefs.training.config import Settings
 from piefs.training.sharding import ONE, Devices
+from piefs.training.solvers import Task
 
 SCALING_ROWS, SCALING_ELEMENTS = 2**16, 2**23  # that are in memory at a time, at most
-
+CLIP = 3.0  # of robust scaling
+MOST_HELD_OUT = 20_000  # of rows in a file, which are read at once
 MOST_IN_STRATA = 2**22
 
 SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-15, 1e15
 """Of the largest sample weight: the squares of sums of very many of them are single precision's."""
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """What a fit is given, checked; `held_out` are validation rows and their targets.
+
+    `kept` and `held` number the rows of X as given, if some of them have been set aside.
+    """
+
+    X: Rows
+    targets: np.ndarray | None = None
+    weight: np.ndarray | None = None
+    class_weight: Any = None
+    unlabeled: Rows | None = None
+    held_out: tuple[Rows, np.ndarray | None] | None = None
+    kept: np.ndarray | None = None
+    held: np.ndarray | None = None
+
+    def facts(self, solver: str | None) -> Facts:
+        """What decides on settings."""
+        return Facts(
+            rows_to_learn_from(solver, self.X, self.unlabeled),
+            self.X.shape[1],
+            self.targets is not None,
+            is_lazy(self.X),
+            self.held_out is not None,
+        )
+
+    def with_rows_set_aside(self, settings: Settings) -> TrainingRows:
+        """The same with rows held out, where the settings need some and none are given."""
+        is_needed = settings.early_stopping or settings.chooses_n_components
+        if self.held_out is not None or not is_needed:
+            return self
+        most = MOST_HELD_OUT / len(self.X) if is_lazy(self.X) else 1.0
+        share = min(settings.held_out, most)
+        kept, held = set_aside(np.arange(len(self.X)), self.targets, share, settings.seed)
+        kept = np.sort(kept) if is_lazy(self.X) else kept  # neighbours in a file stay so
+        return replace(
+            self,
+            X=taken(self.X, kept),
+            targets=_at(self.targets, kept),
+            weight=_at(self.weight, kept),
+            held_out=(self.X[held], _at(self.targets, held)),
+            kept=kept,
+            held=held,
+        )
+
+    def scaling(self, kind: str | None, settings: Settings, devices: Devices = ONE) -> Scaling:
+        """The scaling of the labelled rows, or of all where a graph does not tell them apart."""
+        n_features = self.X.shape[1]
+        if kind is None:
+            return Scaling(np.zeros(n_features), np.ones(n_features))
+        X, weight, more = self.X, self.weight, self.unlabeled
+        is_lazily_read = is_lazy(X) or is_lazy(more)
+        if settings.solver == "spectral" and more is not None and not is_lazily_read:
+            X = np.concatenate([X[:], more[:]])
+            weight = None if weight is None else np.concatenate([weight, np.ones(len(more))])
+        scaling = scaling_of(X, weight, devices)
+        if kind == "robust":
+            scaling = robust_scaling(X, weight, scaling.scale)
+        check_scaling(scaling, np.dtype(settings.optimizer.dtype))
+        return scaling
+
+    def samples(self, scaling: Scaling, settings: Settings, devices: Devices = ONE) -> Samples:
+        """The rows as a solver takes them; unlabelled ones follow, with a label weight of zero."""
+        dtype = np.dtype(settings.optimizer.dtype)
+        x, label_weight = quick(_scaled(self.X, scaling, dtype)), self.weight
+        if self.targets is not None and self.class_weight is not None:
+            by_class = compute_sample_weight(self.class_weight, self.targets)
+            label_weight = by_class if label_weight is None else by_class * label_weight
+        samples = Samples(x, _as(dtype, self.targets), self.weight, label_weight, devices)
+        if self.unlabeled is not None:
+            samples = _followed_by(samples, _scaled(self.unlabeled, scaling, dtype))
+        check_reach(samples.x)
+        return samples
+
+    def validation(self, scaling: Scaling, settings: Settings, task: Task) -> Validation | None:
+        """The held-out rows as a solver takes them."""
+        if self.held_out is None:
+            return None
+        dtype = np.dtype(settings.optimizer.dtype)
+        x, targets = _scaled(self.held_out[0], scaling, dtype), _as(dtype, self.held_out[1])
+        if targets is None:
+            return Validation(Samples(x))
+        return Validation(Samples(x, targets), partial(task.scores, targets=targets))
+
+    def in_order(self, phi: np.ndarray, of: Callable[[Rows], np.ndarray]) -> np.ndarray:
+        """Coordinates of all rows as they were given, with those `of` the rows set aside."""
+        if self.kept is None or self.held is None or self.held_out is None:
+            return phi
+        n, n_kept = len(self.kept) + len(self.held), len(self.kept)
+        found = scratch((n + len(phi) - n_kept, phi.shape[1]), phi.dtype)
+        found[self.kept], found[self.held] = phi[:n_kept], of(self.held_out[0])
+        found[n:] = phi[n_kept:]
+        return found
+
+
+def _scaled(X: Rows, scaling: Scaling, dtype: np.dtype) -> Rows:
+    """Rows as the maps take them; those that are read when needed are scaled then, too."""
+    scaled = ScaledRows(X, scaling, dtype)
+    return scaled if is_lazy(X) else scaled[:]
+
+
+def _at(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
+    return None if values is None else values[rows]
+
+
+def _as(dtype: np.dtype, targets: np.ndarray | None) -> np.ndarray | None:
+    """Targets that are numbers in the precision of the inputs; class indices as they are."""
+    return targets if targets is None or targets.dtype.kind != "f" else targets.astype(dtype)
+
+
+def _followed_by(samples: Samples, unlabeled: Rows) -> Samples:
+    if is_lazy(samples.x) or is_lazy(unlabeled):
+        raise InputError(
+            "X_unlabeled goes with an X in memory: read both, or put them into one file"
+        )
+    n = len(unlabeled)
+
+    def extended(given: np.ndarray, value: float) -> np.ndarray:
+        return np.concatenate([given, np.full((n, *given.shape[1:]), value, given.dtype)])
+
+    return replace(
+        samples,
+        x=np.concatenate([samples.x[:], unlabeled[:]]),
+        target=None if samples.target is None else extended(samples.target, 0),
+        weight=extended(samples.weights, 1),
+        label_weight=extended(samples.label_weights, 0),
+    )
 
 
 class Moments(NamedTuple):
@@ -49,10 +185,8 @@ def _moments(block: np.ndarray, weight: np.ndarray | None) -> Moments:
         return Moments(mass, mean, np.average((block - mean) ** 2, axis=0, weights=weight))
 
 
-def scaling_of(
-    X: Rows, weight: np.ndarray | None, devices: Devices = ONE
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of each column; a constant column keeps scale 1.
+def scaling_of(X: Rows, weight: np.ndarray | None = None, devices: Devices = ONE) -> Scaling:
+    """By mean and standard deviation of each column; a constant column keeps scale 1.
 
     Block by block, so that rows may be read as they are needed, by one process each.
     """
@@ -77,7 +211,19 @@ def scaling_of(
         )
     deviation = np.sqrt(squares)
     tiny = 10 * np.finfo(np.float64).eps * np.abs(center)
-    return center, np.where(deviation > tiny, deviation, 1.0)
+    return Scaling(center, np.where(deviation > tiny, deviation, 1.0))
+
+
+def robust_scaling(X: Rows, weight: np.ndarray | None, deviation: np.ndarray) -> Scaling:
+    """By median and interquartile range, that of a normal distribution being 1.35; clipped.
+
+    Where half of a column is one number, its standard deviation counts.
+    """
+    rows = np.linspace(0, len(X) - 1, min(len(X), SCALING_ROWS)).astype(int)
+    how: Any = {} if weight is None else {"weights": weight[rows], "method": "inverted_cdf"}
+    low, median, high = np.quantile(np.asarray(X[rows], float), [0.25, 0.5, 0.75], axis=0, **how)
+    spread = (high - low) / 1.35
+    return Scaling(median, np.where(spread > 0, spread, deviation), CLIP)
 
 
 def checked_weight(sample_weight: Any, X: Rows) -> np.ndarray | None:
@@ -96,9 +242,9 @@ def checked_weight(sample_weight: Any, X: Rows) -> np.ndarray | None:
     return weight
 
 
-def check_scaling(center: np.ndarray, scale: np.ndarray, dtype: np.dtype) -> None:
+def check_scaling(scaling: Scaling, dtype: np.dtype) -> None:
     """Refuse columns whose mean or spread a model of this precision cannot hold."""
-    limits = np.finfo(dtype)
+    limits, center, scale = np.finfo(dtype), scaling.center, scaling.scale
     held = (np.abs(center) <= limits.max) & (scale <= limits.max) & (scale >= limits.tiny)
     if not held.all():
         column = int(np.argmin(held))
@@ -121,46 +267,6 @@ def check_reach(x: Rows) -> None:
             f"error, of fourth order in the inputs, would overflow beyond {limit:.1g}: use "
             'standardize=True, scale the column, or take dtype="float64"'
         )
-
-
-def samples_of(
-    x: Rows,
-    targets: np.ndarray | None,
-    weight: np.ndarray | None,
-    class_weight: Any,
-    unlabeled: Rows | None,
-) -> Samples:
-    """Scaled rows with their weights; unlabelled ones follow, with a label weight of zero."""
-    label_weight = weight
-    if targets is not None and class_weight is not None:
-        by_class = compute_sample_weight(class_weight, targets)
-        label_weight = by_class if weight is None else by_class * weight
-    targets = as_precise_as(x, targets)
-    if unlabeled is None:
-        return Samples(x, targets, weight, label_weight)
-    if is_lazy(x) or is_lazy(unlabeled):
-        raise InputError(
-            "X_unlabeled goes with an X in memory: read both, or put them into one file"
-        )
-
-    def followed_by(value: float, given: np.ndarray | None) -> np.ndarray:
-        given = np.ones(len(x)) if given is None else given
-        fill = np.full((len(unlabeled), *given.shape[1:]), value, given.dtype)
-        return np.concatenate([given, fill])
-
-    return Samples(
-        np.concatenate([x[:], unlabeled[:]]),
-        None if targets is None else followed_by(0, targets),
-        followed_by(1, weight),
-        followed_by(0, label_weight),
-    )
-
-
-def as_precise_as(x: Rows, targets: np.ndarray | None) -> np.ndarray | None:
-    """Targets that are numbers in the precision of the inputs; class indices as they are."""
-    if targets is None or targets.dtype.kind != "f":
-        return targets
-    return targets.astype(x.dtype)
 
 
 def set_aside(

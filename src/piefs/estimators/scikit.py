@@ -1,6 +1,6 @@
 """scikit-learn's own callbacks (from 1.9 on): `model.set_callbacks(ProgressBar())`.
 
-A fit is a task whose subtasks are its stages, and theirs are the intervals of the history. Where
+A fit is a task whose subtask is its training, and of that the intervals of the history. Where
 scikit-learn has no callbacks yet, the estimators are without `set_callbacks` and all else is as it
 was.
 """
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from piefs.core.model import Model
 from piefs.training.callbacks import NewRows, Stage
-from piefs.training.state import TrainState
 
 if TYPE_CHECKING:
+    from piefs.training.state import TrainState
 
     class CallbackSupportMixin: ...
 
@@ -45,19 +45,15 @@ class ScikitLearnCallbacks:
         self, estimator: Any, given: dict[str, Any], model_of: Callable[[TrainState], Model]
     ) -> None:
         self.estimator, self.given, self.model_of = estimator, given, model_of
-        self._fit: Any = None
-        self._stage: Any = None
 
     def begin(self, stage: Stage) -> None:
-        """A subtask for the stage."""
-        if self._fit is None:
-            self._fit = self.estimator._init_callback_context(max_subtasks=stage.n_left)
-            self._fit.call_on_fit_task_begin(estimator=self.estimator, **self.given)
-        self._end_stage()
+        """A subtask for training."""
+        self._fit = self.estimator._init_callback_context(max_subtasks=1)
+        self._fit.call_on_fit_task_begin(estimator=self.estimator, **self.given)
         settings = stage.settings
         n_turns = settings.n_components // settings.maps_at_once
         n_rows = n_turns * ceil(settings.steps_per_component / settings.optimizer.log_every)
-        self._stage = self._fit.subcontext(task_name=stage.name, max_subtasks=n_rows)
+        self._stage = self._fit.subcontext(task_name="training", max_subtasks=n_rows)
         self._stage.call_on_fit_task_begin(estimator=self.estimator, **self.given)
         self._new_rows = NewRows()
 
@@ -76,12 +72,7 @@ class ScikitLearnCallbacks:
 
     def finish(self) -> None:
         """The fit is done, and the estimator as it will be."""
-        self._end_stage()
+        self._stage.call_on_fit_task_end(estimator=self.estimator, **self.given)
         self._fit.call_on_fit_task_end(
             estimator=self.estimator, **self.given, reconstruction_attributes=dict
         )
-
-    def _end_stage(self) -> None:
-        if self._stage is not None:
-            self._stage.call_on_fit_task_end(estimator=self.estimator, **self.given)
-            self._stage = None

@@ -7,13 +7,13 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from piefs.core.losses import cross_entropy
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
-from piefs.estimators.classifier import ValidationScore, encode_labels
+from piefs.estimators.classifier import encode_labels
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS
 from piefs.estimators.scikit import with_callbacks
+from piefs.training.solvers import NO_LABELS, Task
 
 
 class PIEFSTransformer(BasePIEFS):
@@ -53,17 +53,14 @@ class PIEFSTransformer(BasePIEFS):
             X, y = checked_arrays(self, X, y)
         else:
             X, y = checked_arrays(self, X), None
-        labels, readout = None, {}
+        labels, task = None, NO_LABELS
         if y is not None and (self.supervised or holds_classes(y)):
             if self.solver == "spectral":
                 raise InputError('solver="spectral" does not look at labels: fit without them')
             classes, labels = encode_labels(y)
-            readout = {"readout_loss": cross_entropy, "n_outputs": len(classes)}
-        self._fit(X, labels, y=y, sample_weight=sample_weight, **readout)
+            task = Task("classification", len(classes))
+        self._fit(X, labels, y=y, task=task, sample_weight=sample_weight)
         return self
-
-    def _scorer(self, targets: np.ndarray) -> ValidationScore:
-        return ValidationScore(targets)
 
 
 def holds_classes(y: np.ndarray) -> bool:

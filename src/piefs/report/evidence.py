@@ -35,7 +35,7 @@ from piefs.report.scores import (
     probe_scores_by_maps,
     scores_by_split,
 )
-from piefs.training.columns import weighted_gram
+from piefs.training.evaluation import weighted_gram
 
 FORMAT = 1
 MAX_POINTS = 1_500  # of a static scatter

@@ -12,20 +12,24 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax
 import numpy as np
 
-from piefs.core.objectives import Batch
 from piefs.data.rows import Rows, taken
 from piefs.training.config import Settings
 from piefs.training.sharding import ONE, Devices
+
+if TYPE_CHECKING:
+    from piefs.core.objectives import Batch
 
 CHUNK_BYTES = 13 * 10**6  # two chunks, in use and in preparation, share a cache of 32 MB
 CHUNK_STEPS = 250
 WINDOW_BLOCKS = 16
 MANY_ROWS = 2**24
+
+Row = dict[str, float]
+"""A row of a history: the means of an interval of steps, by name."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +82,14 @@ class Samples:
     def _or_ones(self, weight: np.ndarray | None) -> np.ndarray:
         dtype = self.x.dtype
         return _constant(len(self), 1, dtype) if weight is None else np.asarray(weight, dtype)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Held-out rows, and what to record of the readout's outputs on them."""
+
+    samples: Samples
+    score: Callable[[np.ndarray], Row] = lambda outputs: {}
 
 
 def _constant(n: int, value: float, dtype: Any) -> np.ndarray:
@@ -158,6 +170,10 @@ def _windows(
 
 def gather(samples: Samples, frozen: np.ndarray, rows: np.ndarray, shape: tuple[int, int]) -> Batch:
     """The given rows as a chunk of `shape` = (steps, batch), on the devices that share it."""
+    import jax
+
+    from piefs.core.objectives import Batch
+
     arrays = (samples.x, frozen, samples.targets, samples.weights, samples.label_weights)
     places = samples.devices.places(shape[1])
     is_padding = places < 0

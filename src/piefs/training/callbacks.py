@@ -3,8 +3,8 @@
 A callback is a callable. It sees the `TrainState` after every chunk of steps and every frozen map;
 if it returns True, the run ends and the model is finished as it stands. Three methods are optional:
 `prepare(what, done, total)` reports work before training (a graph of the rows, maps fitted to it),
-`begin(stage)` what the next steps are for (a `Stage`: a trial, or the training proper), and `end()`
-that the fit is over, whether it succeeded or failed.
+`begin(stage)` that training begins (a `Stage` has its settings), and `end()` that the fit is over,
+whether it succeeded or failed.
 """
 
 from __future__ import annotations
@@ -15,27 +15,24 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from piefs.data.files import write_bytes
 from piefs.errors import InputError
 from piefs.training.config import Settings
-from piefs.training.loop import Callback
-from piefs.training.state import TrainState
+
+if TYPE_CHECKING:
+    from piefs.training.state import TrainState
+
+Callback = Callable[["TrainState"], object]
+"""Sees the state between chunks; what returns True asks for the run to end."""
 
 
 @dataclass(frozen=True)
 class Stage:
-    """One run of training within a fit.
+    """The training of a fit, which follows what is prepared."""
 
-    `name` says what it is for ("trial 2 of 3", "training"), `settings` what will be done; with
-    `n_left` stages to come, itself included, as far as is known. A trial's model is not kept.
-    """
-
-    name: str
     settings: Settings
-    n_left: int = 1
-    is_trial: bool = False
 
     def steps_done(self, state: TrainState) -> int:
         """Steps behind the state; a turn that ended early counts whole."""
@@ -97,7 +94,7 @@ class NewRows:
 
 
 class History:
-    """A callback that keeps the history's rows, those of trials too, each with its stage's name.
+    """A callback that keeps the history's rows.
 
     Parameters
     ----------
@@ -112,26 +109,19 @@ class History:
 
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else Path(path)
-        self.rows: list[dict[str, Any]] = []
-        self._stage, self._new_rows = "training", NewRows()
-        self._is_over = False
+        self.rows: list[dict[str, float]] = []
+        self._new_rows = NewRows()
 
     def begin(self, stage: Stage) -> None:
-        """The next rows are of this stage; those of an earlier fit are forgotten."""
-        if self._is_over:
-            self.rows, self._is_over = [], False
-        self._stage, self._new_rows = stage.name, NewRows()
+        """The rows of an earlier fit are forgotten."""
+        self.rows, self._new_rows = [], NewRows()
 
     def __call__(self, state: TrainState) -> None:
         """Keep what is new."""
-        new = [{"stage": self._stage, **row} for row in self._new_rows(state)]
+        new = self._new_rows(state)
         self.rows += new
         if new and self.path is not None:
             write_history(self.path, self.rows)
-
-    def end(self) -> None:
-        """The next stage to begin belongs to another fit."""
-        self._is_over = True
 
 
 def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
@@ -178,7 +168,7 @@ class EarlyStopping:
         self._best: float | None = None
 
     def begin(self, stage: Stage) -> None:
-        """Each stage is watched on its own."""
+        """Each fit is watched on its own."""
         self._reset()
 
     def __call__(self, state: TrainState) -> bool:
@@ -212,7 +202,7 @@ class TargetScore:
         self._new_rows = NewRows()
 
     def begin(self, stage: Stage) -> None:
-        """Each stage is watched on its own."""
+        """Each fit is watched on its own."""
         self._new_rows = NewRows()
 
     def __call__(self, state: TrainState) -> bool:
@@ -237,35 +227,31 @@ def _value_of(row: dict[str, float], name: str) -> float:
 
 
 class TimeBudget:
-    """End a fit after so many seconds, warm start, compilation and trials included.
+    """End a fit after so many seconds, warm start and compilation included.
 
-    The stages still to come share what is left equally, so that trials leave time for the model
-    itself. A fit ends after the chunk of steps in which its time runs out.
+    It ends after the chunk of steps in which its time runs out.
     """
 
     def __init__(self, seconds: float) -> None:
         if not seconds > 0:
             raise InputError(f"a time budget must be a number of seconds above 0, not {seconds!r}")
         self.seconds = seconds
-        self._end = self._stage_end = None
+        self._end: float | None = None
 
     def prepare(self, what: str, done: int, total: int) -> None:
         """The time runs from the first work on."""
         self._end = self._end or time.monotonic() + self.seconds
 
     def begin(self, stage: Stage) -> None:
-        """Give the stage its share of what is left."""
-        now = time.monotonic()
-        self._end = self._end or now + self.seconds
-        self._stage_end = now + (self._end - now) / stage.n_left
+        """The time runs from here, unless there was work before."""
+        self._end = self._end or time.monotonic() + self.seconds
 
     def __call__(self, state: TrainState) -> bool:
         """Whether the time is up."""
         now = time.monotonic()
-        if self._stage_end is None:
-            self._stage_end = now + self.seconds
-        return now >= self._stage_end
+        self._end = self._end or now + self.seconds
+        return now >= self._end
 
     def end(self) -> None:
         """The next fit has all the time again."""
-        self._end = self._stage_end = None
+        self._end = None

@@ -153,6 +153,8 @@ def _arrays(state: TrainState) -> dict[str, np.ndarray]:
     tree: dict[str, Any] = {"params": state.params, "opt_state": state.opt_state}
     if state.frozen:
         tree["frozen"] = stack(state.frozen)
+    if state.best is not None:
+        tree["best"] = state.best
     return {name: np.asarray(array, order="C") for name, array in named_arrays(tree).items()}
 
 
@@ -169,6 +171,8 @@ def _rebuilt(
     if k:
         one = fresh.params.phi
         like["frozen"] = stack([one] * k) if is_single(one) else one
+    if any(name.startswith("best.") for name in arrays):
+        like["best"] = fresh.params
     tree = jax.tree.map(jax.numpy.array, filled(like, arrays))
     return TrainState(
         k,
@@ -181,6 +185,7 @@ def _rebuilt(
         steps=tuple(map(int, document["steps"])),
         interval=(int(count), tuple(map(float, sums))),
         history=tuple(map(dict, document["history"])),
+        best=tree.get("best"),
         rate_cuts=tuple(map(int, document["rate_cuts"])),
     )
 

@@ -1,92 +1,32 @@
-"""Coordinates of many rows, computed block by block and kept on the host.
+"""What training needs of many rows: cached columns φ_j(x), Gram matrices, energies, by network."""
 
-Training caches the columns φ_j(x) of frozen maps here; everything that evaluates a fitted model on
-a whole table goes through `blockwise`, whose fixed block shapes keep compilations few.
-"""
-
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 
 from piefs.core.gradients import dot
 from piefs.core.maps import ScalarMap, is_single, n_maps
 from piefs.core.metric import MetricField
-from piefs.core.model import Model
-from piefs.data.rows import Rows, ScaledRows, scratch
+from piefs.data.rows import Rows, scratch
 from piefs.training.batches import Samples
+from piefs.training.evaluation import BLOCK_ROWS, blocks, blockwise, gram_sum, weighted_gram
 from piefs.training.sharding import ONE, Devices
 
-BLOCK_ROWS = 8192
-BLOCK_ELEMENTS = 2**24  # of a block of coordinates or outputs
-GRAM_ROWS = 2**18
 ENERGY_ROWS = 2**18  # that energies are taken over: beyond, their error is some thousandths
 FORM_ELEMENTS = 2**23  # of the gradients of all maps that are in memory at a time
-
-
-def blockwise(
-    function: Callable[[np.ndarray], ArrayLike],
-    x: Rows,
-    devices: Devices = ONE,
-    most: int = BLOCK_ROWS,
-) -> np.ndarray:
-    """`function`, rows to rows, over all rows of x in blocks of one shape (the last is padded).
-
-    Processes that share the devices share the work, too. A block has at most `most` rows.
-    """
-    if devices.n_processes == 1:
-        return _blockwise(function, x, most)
-    values = None
-    compute = lambda rows: _blockwise(function, x[rows], most)  # noqa: E731
-    for rows, found in devices.rows_shared_out(compute, len(x)):
-        if values is None:
-            values = scratch((len(x), *found.shape[1:]), found.dtype)
-        values[rows] = found
-    return _blockwise(function, x, most) if values is None else values
-
-
-def _blockwise(function: Callable[[np.ndarray], ArrayLike], x: Rows, most: int) -> np.ndarray:
-    if not len(x):
-        return np.asarray(function(np.zeros((1, *x.shape[1:]), x.dtype)))[:0]
-    values, start = None, 0
-    for block, n in _blocks(x, most):
-        found = np.asarray(function(block))[:n]
-        if values is None:
-            values = scratch((len(x), *found.shape[1:]), found.dtype)
-        values[start : start + n] = found
-        start += n
-    return values  # type: ignore[return-value]
-
-
-def _blocks(
-    x: Rows, most: int = BLOCK_ROWS, most_rows: int | None = None, devices: Devices = ONE
-) -> Iterator[tuple[np.ndarray, int]]:
-    """Blocks of x with their true number of rows; of several processes, each has its share.
-
-    Small tables use the next power of two. Where there are more than `most_rows`, blocks of about
-    so many in all, spread evenly.
-    """
-    size = min(BLOCK_ROWS, most, 1 << max(0, len(x) - 1).bit_length())
-    step = size if most_rows is None else size * -(-len(x) // max(most_rows, size))
-    for start in devices.share_of(range(0, len(x), step)):
-        block = x[start : start + size]
-        n = len(block)
-        if n < size:
-            block = np.concatenate([block, np.zeros((size - n, *x.shape[1:]), x.dtype)])
-        yield block, n
 
 
 _one_map = jax.jit(lambda phi, x: phi(x))
 _all_maps = jax.jit(lambda maps, x: maps.coordinates(x))
 _log_scales = jax.jit(lambda metric, x: metric.log_scales(x))
-_PROGRAMS = {
+PROGRAMS = {
     "coordinates": jax.jit(lambda model, z: model.of_scaled(z)),
     "outputs": jax.jit(lambda model, z: model.readout(model.of_scaled(z))),
 }
+"""What a model of networks gives for a block of scaled rows."""
 
 
 @jax.jit
@@ -114,29 +54,6 @@ def _weighted_forms(maps: ScalarMap, metric: MetricField, x: Array, weight: Arra
     return flat @ flat.T
 
 
-def evaluate(
-    model: Model,
-    x: Rows,
-    what: str = "coordinates",
-    *,
-    devices: Devices = ONE,
-    finish: Callable[[np.ndarray], np.ndarray] = lambda values: values,
-) -> np.ndarray:
-    """The model's "coordinates", (n, K), or "outputs", (n, n_outputs), of any number of rows.
-
-    Rows are scaled block by block in double precision, then rounded to the model's own: a column
-    at 10⁶ ± 1 would lose its digits in single. `finish` makes of each block what is kept of it.
-    """
-    if model.scaling is not None:
-        x = ScaledRows(x, model.scaling.center, model.scaling.scale, model.dtype)
-    width = len(model.readout.bias) if what == "outputs" else len(model.mixing)
-    with jax.enable_x64(model.dtype == np.float64):
-        of_rows = jax.device_put(replace(model, scaling=None, units=None))  # not with every block
-        program = _PROGRAMS[what]
-        most = max(1, BLOCK_ELEMENTS // max(1, width))
-        return blockwise(lambda z: finish(np.asarray(program(of_rows, z))), x, devices, most)
-
-
 def coordinates_of(maps: ScalarMap, x: Rows, devices: Devices = ONE) -> np.ndarray:
     """Φ(x), shape (n, K), of a stack of maps, for any number of rows."""
     maps = jax.device_put(maps)  # once, not with every block
@@ -148,7 +65,7 @@ def gram_of(maps: ScalarMap, samples: Samples) -> np.ndarray:
     maps = jax.device_put(maps)
     total = np.zeros((n_maps(maps), n_maps(maps)))
     for x, w in _weighted_blocks(samples, all_rows=True):
-        total += _gram_sum(np.asarray(_all_maps(maps, x)), w)
+        total += gram_sum(np.asarray(_all_maps(maps, x)), w)
     return samples.devices.total(total) / samples.weights.sum(dtype=float)
 
 
@@ -174,7 +91,7 @@ def energies_of(maps: ScalarMap, metric: MetricField, samples: Samples) -> np.nd
 def log_scale_range(metric: MetricField, samples: Samples) -> tuple[float, float]:
     """The least and greatest log λ_i(x) over the rows: how anisotropic the metric has become."""
     ranges = [(np.inf, -np.inf)]
-    for block, n in _blocks(samples.x, most_rows=ENERGY_ROWS, devices=samples.devices):
+    for block, n in blocks(samples.x, most_rows=ENERGY_ROWS, devices=samples.devices):
         log_scales = np.asarray(_log_scales(metric, block))[:n]
         ranges.append((log_scales.min(), log_scales.max()))
     low, high = np.array(ranges, float).T
@@ -187,8 +104,8 @@ def _weighted_blocks(
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Blocks of rows and of their weights, zero for padding; of very many rows, spread evenly."""
     parts, most_rows = (samples.x, samples.weights), None if all_rows else ENERGY_ROWS
-    blocks = (_blocks(part, size, most_rows, samples.devices) for part in parts)
-    for (x, _), (w, _) in zip(*blocks, strict=True):
+    pairs = (blocks(part, size, most_rows, samples.devices) for part in parts)
+    for (x, _), (w, _) in zip(*pairs, strict=True):
         yield x, w
 
 
@@ -235,20 +152,6 @@ class Columns:
             return 0.0
         c = weighted_gram(self.values[:, : self.n_frozen], weights, self.devices)
         return float(np.sum((c - np.eye(self.n_frozen)) ** 2))
-
-
-def weighted_gram(phi: Rows, weights: np.ndarray, devices: Devices = ONE) -> np.ndarray:
-    """Σ w φφᵀ / Σ w, shape (K, K), in double precision."""
-    total = np.zeros((phi.shape[1], phi.shape[1]))
-    for start in devices.share_of(range(0, len(phi), GRAM_ROWS)):
-        rows = slice(start, start + GRAM_ROWS)
-        total += _gram_sum(phi[rows], weights[rows])
-    return devices.total(total) / weights.sum(dtype=float)
-
-
-def _gram_sum(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    block = phi.astype(np.float64)
-    return (block * weights[:, None]).T @ block
 
 
 def _columns_of(phi: ScalarMap, x: Rows, devices: Devices) -> np.ndarray:

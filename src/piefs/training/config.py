@@ -179,6 +179,16 @@ class Settings:
         return self.optimizer.patience if self.early_stopping is True else None
 
     @property
+    def keeps_best(self) -> bool:
+        """Whether training ends with the maps of the lowest validation loss."""
+        return self.early_stopping is True and self.solver in ("nested", "joint")
+
+    @property
+    def chooses_n_components(self) -> bool:
+        """Whether as few maps are kept as do."""
+        return self.asked.get("n_components") == "auto"
+
+    @property
     def energy_weight(self) -> float:
         """What multiplies the energies in the loss of all maps at once."""
         return float(self.smoothness) * self.leading_variance

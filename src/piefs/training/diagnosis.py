@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from piefs.training.batches import Row, Samples
 from piefs.training.config import Settings
-from piefs.training.history import Row
 
 FEWEST_ROWS = 10
 """A history of fewer rows says too little of where a run is going."""
@@ -43,6 +43,8 @@ GAPS = (
     ("r2", 0.05, lambda gap: f"{gap:.2f} of R²"),
 )
 """Scores, the gap between training and validation rows that is reported, and its wording."""
+
+LABEL_ROWS = 2**20  # of which weights in double precision are in memory at a time
 
 LEARNED_BY_HEART, SPOILED = 0.03, 0.1
 """The loss on training rows of a saturated readout, and how far that on validation rows has risen
@@ -106,6 +108,30 @@ def variation(raw: np.ndarray) -> np.ndarray:
     """Which share of its mean square varies from row to row, for each map."""
     raw = raw.astype(np.float64)
     return np.var(raw, axis=0) / np.maximum(np.mean(raw**2, axis=0), SAME_EVERYWHERE)
+
+
+def loss_by_chance(samples: Samples) -> float | None:
+    """The readout's loss where it says the same of every row: the entropy of the classes, or the
+    variance of the numbers; None without labels.
+    """
+    if samples.target is None:
+        return None
+    total = samples.label_weights.sum(dtype=float)
+    if samples.target.ndim == 1:
+        n_classes = int(samples.target.max()) + 1
+        parts = (np.bincount(y, w, minlength=n_classes) for y, w in _labels(samples))
+        shares = sum(parts, start=np.zeros(n_classes)) / total
+        return float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+    mean = sum(w @ y for y, w in _labels(samples)) / total
+    variance = sum(w @ (y - mean) ** 2 for y, w in _labels(samples)) / total
+    return max(float(np.mean(variance)), float(np.finfo(np.float32).tiny))
+
+
+def _labels(samples: Samples) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Targets and their weights in blocks: of very many, a copy in double precision is large."""
+    for start in range(0, len(samples), LABEL_ROWS):
+        rows = slice(start, start + LABEL_ROWS)
+        yield samples.targets[rows], samples.label_weights[rows].astype(np.float64)
 
 
 def n_constants(evidence: Evidence) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ import numpy as np
 from piefs.core.losses import Readout
 from piefs.core.maps import ScalarMap
 from piefs.core.objectives import Batch, Objective, SequentialObjective, StepRecord, Trainable
-from piefs.training.batches import Samples
+from piefs.training.batches import Row, Validation
 from piefs.training.columns import Columns
 from piefs.training.config import TOLERANCE, Settings
 from piefs.training.state import TrainState
@@ -23,16 +23,6 @@ LOSSES = {
     "validation_loss_mde": "loss_mde",
 }
 """What map-after-map training watches: columns of the history, and the losses they hold."""
-
-Row = dict[str, float]
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Held-out rows, and what to record of the readout's outputs on them."""
-
-    samples: Samples
-    score: Callable[[np.ndarray], Row] = lambda outputs: {}
 
 
 @dataclass
@@ -113,8 +103,12 @@ def with_interval_over(
     row["gram_residual"] = max(row["gram_error"], 0.0) ** 0.5
     if held_out is not None:
         row |= held_out.row(state.params, state.readout)
+    best = state.best
+    if held_out is not None and settings.keeps_best:
+        lowest = min((before["validation_loss"] for before in state.history), default=np.inf)
+        best = state.params if row["validation_loss"] < lowest else best
     fresh_interval = (0, (0.0,) * len(total))
-    return replace(state, interval=fresh_interval, history=(*state.history, row))
+    return replace(state, interval=fresh_interval, history=(*state.history, row), best=best)
 
 
 def has_converged(state: TrainState, settings: Settings) -> bool:

@@ -9,21 +9,16 @@ state that a run can resume from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from piefs.core.losses import ReadoutLoss, cross_entropy
 from piefs.core.objectives import Batch, StepRecord
-from piefs.training.batches import Samples, feed
+from piefs.training.batches import Samples, Validation, feed
+from piefs.training.callbacks import Callback
 from piefs.training.columns import Columns
 from piefs.training.config import Settings
-from piefs.training.history import (
-    HeldOut,
-    Validation,
-    has_converged,
-    with_interval_over,
-    with_steps_counted,
-)
+from piefs.training.history import HeldOut, has_converged, with_interval_over, with_steps_counted
 from piefs.training.runtime import drop_compiled_if_many
 from piefs.training.sharding import telling_of_loss
 from piefs.training.state import (
@@ -36,9 +31,6 @@ from piefs.training.state import (
     with_turn_over,
 )
 from piefs.training.step import Steps, TurnLoss, descend, objective_for
-
-Callback = Callable[[TrainState], object]
-"""Sees the state between chunks; what returns True asks for the run to end (see `callbacks`)."""
 
 
 @telling_of_loss()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from piefs.data.files import optional
 from piefs.training.callbacks import NewRows, Stage
-from piefs.training.state import TrainState
+
+if TYPE_CHECKING:
+    from piefs.training.state import TrainState
 
 SHARE_TO_TIME = 0.1
 """The share of a stage after which its pace is known well enough to be printed."""
@@ -36,9 +38,9 @@ class ProgressBar:
             self._bar.update(self._task, completed=done)
 
     def begin(self, stage: Stage) -> None:
-        """Start again from zero, for this stage."""
+        """Start again from zero."""
         self._stage = stage
-        self._start(f"{stage.name}, compiling", stage.settings.total_steps)
+        self._start("training, compiling", stage.settings.total_steps)
 
     def _start(self, description: str, total: int) -> None:
         if self._bar is None:
@@ -54,7 +56,7 @@ class ProgressBar:
             self._bar.update(
                 self._task,
                 completed=self._stage.steps_done(state),
-                description=f"{self._stage.name}, {self._stage.describe(state)}",
+                description=f"training, {self._stage.describe(state)}",
                 note="".join(f"validation {score}" for score in _scores(row)),
             )
 
@@ -102,7 +104,7 @@ class ProgressPrinter:
 
     def begin(self, stage: Stage) -> None:
         """Print what the next steps are for."""
-        print(f"{stage.name}: at most {stage.settings.total_steps:,} steps", flush=True)
+        print(f"training: at most {stage.settings.total_steps:,} steps", flush=True)
         self._stage, self._new_rows, self._pace = stage, NewRows(), Pace()
         self._has_printed_time = False
 

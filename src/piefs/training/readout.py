@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
 
-from piefs.core.losses import Readout
+from piefs.core.model import Readout
 from piefs.errors import InputError
 from piefs.training.batches import Samples
+from piefs.training.solvers import Task
 
+ROWS_TO_CHOOSE_BY = 20_000
 FAR_BELOW = 100.0  # a logit for classes that no row with a weight has
 
 
@@ -53,3 +57,41 @@ def _readout(weights: Any, bias: Any, samples: Samples) -> Readout:
     """On the host, in the precision of the rows."""
     dtype: Any = samples.x.dtype
     return Readout(weights.astype(dtype), bias.astype(dtype))
+
+
+def fewest_maps(
+    phi: np.ndarray, held_phi: np.ndarray, samples: Samples, held: Samples, task: Task
+) -> tuple[int, Readout]:
+    """The fewest leading maps that do as well as any number of them, and their readout.
+
+    That is, their loss on held-out rows is within a standard error of the lowest.
+    """
+    labelled = np.flatnonzero(samples.label_weights > 0)
+    spread = np.linspace(0, len(labelled) - 1, min(len(labelled), ROWS_TO_CHOOSE_BY)).astype(int)
+    phi, samples = phi[labelled[spread]], samples.take(labelled[spread])
+    numbers = range(1, phi.shape[1] + 1)
+    readouts = [solved_readout(phi[:, :n], samples, task.n_outputs) for n in numbers]
+    pairs = zip(numbers, readouts, strict=True)
+    losses = [task.losses(readout(held_phi[:, :n]), held.targets) for n, readout in pairs]
+    n = fewest_within_error(np.stack(losses, axis=1))
+    return n, readouts[n - 1]
+
+
+def fewest_within_error(losses: np.ndarray) -> int:
+    """The first column of losses, (rows, K), whose mean is within an error of the lowest one."""
+    means = losses.mean(axis=0)
+    best = int(np.argmin(means))
+    error = losses[:, best].std() / np.sqrt(len(losses))
+    return 1 + int(np.argmax(means <= means[best] + error))
+
+
+def probe_cross_entropy(features: np.ndarray, labels: np.ndarray) -> float:
+    """The held-out cross-entropy of a logistic regression on features: a scale for T_class."""
+    parts = train_test_split(features, labels, test_size=0.3, random_state=0)
+    fitted_x, held_x, fitted_y, held_y = map(np.asarray, parts)
+    if len(np.unique(fitted_y)) < 2:
+        raise InputError("T_class cannot be calibrated: the subsample has only one class")
+    probe = LogisticRegression(max_iter=1000).fit(fitted_x, fitted_y)
+    known = np.isin(held_y, probe.classes_)
+    loss = log_loss(held_y[known], probe.predict_proba(held_x[known]), labels=probe.classes_)
+    return max(float(loss), 1e-3)

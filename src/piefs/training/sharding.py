@@ -3,7 +3,8 @@
 Every device takes a share of a batch's rows; parameters are the same everywhere. The losses of a
 batch are functions of sums over its rows: a step adds these sums up over all devices, and then the
 gradients, which are two messages. All processes run the same program on the same table; each reads
-the rows of its own devices only, and passes over the whole table are shared out among them.
+the rows of its own devices only, and passes over the whole table are shared out among them. JAX is
+imported once there are devices to share.
 """
 
 from __future__ import annotations
@@ -13,45 +14,20 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import jax
 import numpy as np
-from jax import Array
-from jax.flatten_util import ravel_pytree
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from piefs.errors import InputError, LostProcessError
+
+if TYPE_CHECKING:
+    from jax import Array
+    from jax.sharding import Mesh
 
 T = TypeVar("T")
 ROWS = "rows"  # the name of the axis that devices stand along
 PIECE_ROWS = 2**16  # of a table, for each process, between two exchanges
 SIGNS_OF_LOSS = ("Gloo", "NCCL", "oordination service", "heartbeat", "DEADLINE_EXCEEDED")
-
-
-# --- within a compiled step --------------------------------------------------------------------
-
-
-def added_up(tree: Any) -> Any:
-    """A tree's arrays, added up over all devices: one message, whatever the number of arrays."""
-    flat, restore = ravel_pytree(tree)
-    return restore(jax.lax.psum(flat, ROWS))
-
-
-@jax.custom_vjp
-def total_of_devices(sums: Any) -> Any:
-    """Sums over a device's own rows, added up over all devices that share a batch.
-
-    The derivative of a loss by the totals is the same everywhere, and is that by each device's own
-    sums: going backwards takes no message, and leaves the own rows' part of the gradient.
-    """
-    return added_up(sums)
-
-
-total_of_devices.defvjp(lambda sums: (added_up(sums), None), lambda _, slope: (slope,))
-
-
-# --- around it ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -63,7 +39,11 @@ class Devices:
     @property
     def process(self) -> int:
         """Which of the processes this is."""
-        return jax.process_index() if self.n_processes > 1 else 0
+        if self.n_processes == 1:
+            return 0
+        import jax
+
+        return jax.process_index()
 
     @property
     def n_processes(self) -> int:
@@ -94,12 +74,17 @@ class Devices:
         return shares[self._own_devices()].ravel()
 
     def _own_devices(self) -> np.ndarray:
+        import jax
+
         assert self.mesh is not None
         here = [device.process_index == jax.process_index() for device in self.mesh.devices.flat]
         return np.flatnonzero(here)
 
     def put(self, chunk: np.ndarray) -> Array:
         """A chunk's share of this process, shape (steps, rows, …), on its devices."""
+        import jax
+        from jax.sharding import NamedSharding, PartitionSpec
+
         if self.mesh is None:
             return jax.device_put(chunk)
         sharding = NamedSharding(self.mesh, PartitionSpec(None, ROWS))
@@ -109,6 +94,9 @@ class Devices:
         """The same arrays on every device."""
         if self.mesh is None:
             return tree
+        import jax
+        from jax.sharding import NamedSharding, PartitionSpec
+
         sharding, own_devices = NamedSharding(self.mesh, PartitionSpec()), self.mesh.local_devices
 
         def copied(a: Array) -> Array:
@@ -121,6 +109,8 @@ class Devices:
         """One copy of arrays that are everywhere, for this process to compute with."""
         if self.mesh is None:
             return tree
+        import jax
+
         return jax.tree.map(lambda a: a.addressable_data(0), tree)
 
     # What processes tell each other. All of them must call these, in the same order.
@@ -185,6 +175,9 @@ def devices_of(wanted: str | int | None) -> Devices:
     """The devices for a keyword: None for one, "all" there are, or a number of this process's."""
     if wanted is None:
         return ONE
+    import jax
+    from jax.sharding import Mesh
+
     if wanted == "all":
         return Devices(Mesh(np.array(jax.devices()), (ROWS,)))
     if not isinstance(wanted, int) or isinstance(wanted, bool) or wanted < 1:

@@ -44,7 +44,8 @@ class TrainState:
     `k` maps are frozen and `step` steps of the next turn (one map, or all) are done; `params` and
     `opt_state` belong to that turn. `energies` and `log_scale_ranges` are those of the frozen maps,
     `steps` those of the turns that are over; `interval` sums the step records since the last row of
-    `history`. Before the `rate_cuts` numbers did not stay finite, and the learning rate was cut.
+    `history`; `best` is what had the lowest validation loss, where that is kept. Before the
+    `rate_cuts` numbers did not stay finite, and the learning rate was cut.
     """
 
     k: int
@@ -57,6 +58,7 @@ class TrainState:
     steps: tuple[int, ...] = ()
     interval: tuple[int, tuple[float, ...]] = (0, (0.0,) * len(StepRecord._fields))
     history: tuple[dict[str, float], ...] = ()
+    best: Trainable | None = None
     rate_cuts: tuple[int, ...] = ()
 
     @property
@@ -149,6 +151,7 @@ def with_turn_over(
 
     Energies are taken with the metric as it is now, before later maps change it.
     """
+    state = replace(state, params=state.best or state.params, best=None)
     phi, metric = state.params.phi, state.params.metric
     params, k = state.params, state.k + settings.maps_at_once
     maps = [phi] if settings.solver == "sequential" else unstack(phi)

@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 from jax import Array
+from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, PartitionSpec
 from jax.typing import ArrayLike
 
@@ -37,7 +38,7 @@ from piefs.core.objectives import (
 )
 from piefs.training.batches import Samples
 from piefs.training.config import Optimizer, Settings
-from piefs.training.sharding import ROWS, added_up, total_of_devices
+from piefs.training.sharding import ROWS
 
 Total = Callable[[Any], Any]
 """Adds up sums over rows, a pytree, over all devices that share a batch."""
@@ -162,6 +163,29 @@ def is_finite(tree: Any) -> Array:
 def losses_on(params: Trainable, batch: Batch, loss: TurnLoss) -> StepRecord:
     """The losses of a turn on rows that are not trained on."""
     return loss(params, batch)[1]
+
+
+# --- between devices ----------------------------------------------------------------------------
+
+
+def added_up(tree: Any) -> Any:
+    """A tree's arrays, added up over all devices: one message, whatever the number of arrays."""
+    flat, restore = ravel_pytree(tree)
+    return restore(jax.lax.psum(flat, ROWS))
+
+
+@jax.custom_vjp
+def total_of_devices(sums: Any) -> Any:
+    """Sums over a device's own rows, added up over all devices that share a batch.
+
+    A loss of the totals is the same on all devices, and so is its derivative by them, which is
+    that by each device's own sums: going backwards takes no message. What a device then has is its
+    own rows' part of the gradient.
+    """
+    return added_up(sums)
+
+
+total_of_devices.defvjp(lambda sums: (added_up(sums), None), lambda _, slope: (slope,))
 
 
 # --- optimisers --------------------------------------------------------------------------------

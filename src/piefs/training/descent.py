@@ -1,0 +1,219 @@
+"""The solvers that descend: from rows to a trained, finished, diagnosed model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import jax
+import numpy as np
+
+from piefs.core.losses import ReadoutLoss, cross_entropy, squared_error
+from piefs.core.maps import n_maps, unstack
+from piefs.core.model import Model, Readout, finished
+from piefs.core.ritz import not_whitened, whitening
+from piefs.errors import InputError
+from piefs.training.batches import Samples, Validation
+from piefs.training.callbacks import Callback, Stage, begin_stage, preparation
+from piefs.training.checkpoint import Checkpoint
+from piefs.training.columns import coordinates_of, dirichlet_matrix, gram_of
+from piefs.training.config import Settings
+from piefs.training.diagnosis import Evidence, Finding, findings, loss_by_chance
+from piefs.training.evaluation import evaluate, weighted_gram
+from piefs.training.graph import Tell, distilled, graph_samples
+from piefs.training.loop import train
+from piefs.training.readout import check_readable, fewest_maps, probe_cross_entropy, solved_readout
+from piefs.training.solvers import Fitted, Task
+from piefs.training.state import TrainState, WarmStart, initial_state, rate_in_force
+
+LOSSES: dict[str | None, ReadoutLoss | None] = {
+    "classification": cross_entropy,
+    "regression": squared_error,
+    None: None,
+}
+ROWS_TO_JUDGE = 10_000  # so many tell whether a map varies
+
+
+def solve(
+    samples: Samples,
+    settings: Settings,
+    task: Task,
+    *,
+    validation: Validation | None = None,
+    callbacks: Sequence[Callback] = (),
+    warm_start: Model | None = None,
+) -> Fitted:
+    """Train the maps one after the other, all at once, or towards the eigenmaps of a graph."""
+    with jax.enable_x64(settings.optimizer.dtype == "float64"):
+        if settings.solver == "spectral":
+            check_readable(samples)
+        if settings.solver != "sequential":
+            settings = replace(settings, leading_variance=leading_variance(samples))
+        start = None
+        if warm_start is not None:
+            start = as_trained(warm_start, samples, settings)
+        elif settings.pretraining is not None:
+            start, settings = distilled_maps(samples, settings, preparation(callbacks))
+        state = _trained(samples, settings, task, validation, callbacks, start)
+        return _fitted(state, samples, settings, task, validation)
+
+
+def _trained(
+    samples: Samples,
+    settings: Settings,
+    task: Task,
+    validation: Validation | None,
+    callbacks: Sequence[Callback],
+    start: WarmStart | None,
+) -> TrainState:
+    """The state at the end, begun anew or where a checkpoint has it."""
+    if settings.solver == "spectral":
+        samples, _ = graph_samples(samples, settings, preparation(callbacks))
+        validation = None  # the readout comes after training
+    begin_stage(callbacks, Stage(settings))
+    state = initial_state(samples, settings, task.n_outputs, start)
+    for callback in callbacks:
+        if isinstance(callback, Checkpoint):
+            callback.bind(settings.document(), settings.seed, samples)
+            state = callback.restore(state)
+    return train(
+        samples,
+        settings,
+        n_outputs=task.n_outputs,
+        readout_loss=LOSSES[task.kind],
+        validation=validation,
+        warm_start=start,
+        callbacks=callbacks,
+        state=state,
+    )
+
+
+def model_at(state: TrainState, samples: Samples, settings: Settings, task: Task) -> Model:
+    """The model of the maps that a state has, be training over or not."""
+    n = n_maps(state.maps)
+    whitener = whitening(gram_of(state.maps, samples)) if settings.whiten else not_whitened(n)
+    maps, metric, readout = state.maps, state.params.metric, state.readout
+    model = finished(maps, metric, readout, None, whitener, samples.x.dtype)
+    if settings.solver != "spectral" or samples.target is None:
+        return model
+    phi = evaluate(model, samples.x, devices=samples.devices)
+    return replace(model, readout=solved_readout(phi, samples, task.n_outputs))
+
+
+def _fitted(
+    state: TrainState,
+    samples: Samples,
+    settings: Settings,
+    task: Task,
+    validation: Validation | None,
+) -> Fitted:
+    model = model_at(state, samples, settings, task)
+    phi = evaluate(model, samples.x, devices=samples.devices)
+    if settings.chooses_n_components and validation is not None:
+        held = evaluate(model, validation.samples.x)
+        n, readout = fewest_maps(phi, held, samples, validation.samples, task)
+        model, phi = _leading(model, readout), phi[:, :n]
+    n = phi.shape[1]
+    settings = replace(settings, n_components=n)
+    gram = weighted_gram(phi, samples.weights, samples.devices)
+    dirichlet = _dirichlet(model, samples)
+    return Fitted(
+        model,
+        settings,
+        phi,
+        gram,
+        dirichlet,
+        np.diag(dirichlet).copy() if settings.whiten else np.array(state.energies[:n]),
+        np.array(state.log_scale_ranges[:n]),
+        list(state.history),
+        state.steps,
+        _findings(state, settings, samples, gram),
+    )
+
+
+def _leading(model: Model, readout: Readout) -> Model:
+    """The model of as many leading maps as a readout of theirs has columns."""
+    n = readout.weights.shape[1]
+    maps = jax.tree.map(lambda a: a[:n], model.maps)
+    return replace(model, maps=maps, mixing=model.mixing[:n, :n], readout=readout)
+
+
+def _dirichlet(model: Model, samples: Samples) -> np.ndarray:
+    mixing = np.asarray(model.mixing, np.float64)
+    return mixing @ dirichlet_matrix(model.maps, model.metric, samples) @ mixing.T
+
+
+def _findings(
+    state: TrainState, settings: Settings, samples: Samples, gram: np.ndarray
+) -> list[Finding]:
+    """What has gone wrong; where the best maps were kept, up to these."""
+    spread = np.linspace(0, len(samples) - 1, min(len(samples), ROWS_TO_JUDGE)).astype(int)
+    n, history = len(gram), list(state.history)
+    if settings.keeps_best:
+        losses = [row["validation_loss"] for row in history]
+        history = history[: int(np.argmin(losses)) + 1]
+    return findings(
+        Evidence(
+            settings,
+            history,
+            float(np.sum((gram - np.eye(n)) ** 2)),
+            coordinates_of(state.maps, samples.x[spread])[:, :n],
+            state.log_scale_ranges,
+            None if settings.solver == "spectral" else loss_by_chance(samples),
+            was_cut_short=sum(state.steps) >= settings.total_steps,
+            rate_cuts=state.rate_cuts,
+            rate=rate_in_force(state, settings),
+        )
+    )
+
+
+def leading_variance(samples: Samples, n_rows: int = 5000, n_iterations: int = 50) -> float:
+    """The largest eigenvalue of the covariance, by power iteration on rows spread over the data."""
+    counting = None if samples.weight is None else np.flatnonzero(samples.weights)
+    n = len(samples) if counting is None else len(counting)
+    rows = np.linspace(0, n - 1, min(n_rows, n)).astype(int)
+    rows = rows if counting is None else counting[rows]
+    x, weight = samples.x[rows].astype(np.float64), samples.weights[rows].astype(np.float64)
+    weight /= weight.sum()
+    centred = (x - weight @ x) * np.sqrt(weight)[:, None]
+    direction = np.random.default_rng(0).standard_normal(x.shape[1])
+    variance = 0.0
+    for _ in range(n_iterations):
+        direction = centred.T @ (centred @ (direction / np.linalg.norm(direction)))
+        variance = float(np.linalg.norm(direction))
+        if variance < np.finfo(np.float32).tiny:
+            return 1.0  # all rows are the same: no length to speak of
+    return variance
+
+
+# --- where descent begins ----------------------------------------------------------------------
+
+
+def as_trained(model: Model, samples: Samples, settings: Settings) -> WarmStart:
+    """The maps of a fitted model with the readout on them as they are, before mixing."""
+    n, n_features = model.maps.net.weights[0].shape[:2]
+    if (n, n_features) != (settings.n_components, samples.x.shape[1]):
+        raise InputError(
+            f"pretraining is a model of {n} maps of {n_features} features, and n_components="
+            f"{settings.n_components} maps of {samples.x.shape[1]} features are to be fitted"
+        )
+    readout = Readout(model.readout.weights @ model.mixing, model.readout.bias)
+    return WarmStart(unstack(model.maps), model.metric, readout)
+
+
+def distilled_maps(samples: Samples, settings: Settings, tell: Tell) -> tuple[WarmStart, Settings]:
+    """Maps fitted to a graph's eigenmaps, and the settings with T_class as a number."""
+    needed = settings.n_components + 2
+    if min(len(samples), settings.graph_rows) < needed:
+        raise InputError(
+            f"graph-Laplacian pretraining of {settings.n_components} maps needs at least {needed} "
+            f"rows, not {min(len(samples), settings.graph_rows)}"
+        )
+    graph, rows = graph_samples(samples, settings, tell)
+    if getattr(settings.weighting, "t_class", None) == "calibrated":
+        if samples.target is None or samples.target.ndim > 1:
+            raise InputError('t_class="calibrated" needs classes')
+        labeled = samples.label_weights[rows] > 0
+        t_class = probe_cross_entropy(graph.targets[labeled], samples.target[rows][labeled])
+        settings = replace(settings, weighting=replace(settings.weighting, t_class=t_class))
+    return WarmStart(distilled(graph, settings, tell)), settings

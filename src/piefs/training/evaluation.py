@@ -1,0 +1,126 @@
+"""A model on all rows of a table, block by block, its values kept on the host.
+
+Blocks have one shape, so that networks are compiled once; a model without networks needs no JAX.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from piefs.core.model import Model
+from piefs.data.rows import Rows, ScaledRows, scratch
+from piefs.training.sharding import ONE, Devices
+
+BLOCK_ROWS = 8192
+BLOCK_ELEMENTS = 2**24  # of a block of coordinates or outputs
+GRAM_ROWS = 2**18
+
+
+def evaluate(
+    model: Model,
+    x: Rows,
+    what: str = "coordinates",
+    *,
+    devices: Devices = ONE,
+    finish: Callable[[np.ndarray], np.ndarray] = lambda values: values,
+) -> np.ndarray:
+    """The model's "coordinates", (n, K), or "outputs", (n, n_outputs), of any number of rows.
+
+    Rows are scaled block by block in double precision, then rounded to the model's own: a column
+    at 10⁶ ± 1 would lose its digits in single. `finish` makes of each block what is kept of it.
+    """
+    if model.scaling is not None:
+        x = ScaledRows(x, model.scaling, model.dtype)
+    of_rows = replace(model, scaling=None, units=None)
+    most = max(1, BLOCK_ELEMENTS // max(1, len(of_rows.readout.bias), len(of_rows.mixing)))
+    if needs_jax(model):
+        return _of_networks(of_rows, x, what, devices, finish, most)
+    function = of_rows.coordinates if what == "coordinates" else of_rows.outputs
+    return blockwise(lambda z: finish(function(z)), x, devices, most)
+
+
+def needs_jax(model: Model) -> bool:
+    """Whether the maps are networks; those in NumPy have `needs_jax = False`."""
+    return getattr(model.maps, "needs_jax", True)
+
+
+def _of_networks(
+    model: Model, x: Rows, what: str, devices: Devices, finish: Callable, most: int
+) -> np.ndarray:
+    import jax
+
+    from piefs.training.columns import PROGRAMS
+
+    with jax.enable_x64(model.dtype == np.float64):
+        model, program = jax.device_put(model), PROGRAMS[what]  # once, not with every block
+        return blockwise(lambda z: finish(np.asarray(program(model, z))), x, devices, most)
+
+
+def blockwise(
+    function: Callable[[np.ndarray], Any],
+    x: Rows,
+    devices: Devices = ONE,
+    most: int = BLOCK_ROWS,
+) -> np.ndarray:
+    """`function`, rows to rows, over all rows of x in blocks of one shape (the last is padded).
+
+    Processes that share the devices share the work, too. A block has at most `most` rows.
+    """
+    if devices.n_processes == 1:
+        return _blockwise(function, x, most)
+    values = None
+    compute = lambda rows: _blockwise(function, x[rows], most)  # noqa: E731
+    for rows, found in devices.rows_shared_out(compute, len(x)):
+        if values is None:
+            values = scratch((len(x), *found.shape[1:]), found.dtype)
+        values[rows] = found
+    return _blockwise(function, x, most) if values is None else values
+
+
+def _blockwise(function: Callable[[np.ndarray], Any], x: Rows, most: int) -> np.ndarray:
+    if not len(x):
+        return np.asarray(function(np.zeros((1, *x.shape[1:]), x.dtype)))[:0]
+    values, start = None, 0
+    for block, n in blocks(x, most):
+        found = np.asarray(function(block))[:n]
+        if values is None:
+            values = scratch((len(x), *found.shape[1:]), found.dtype)
+        values[start : start + n] = found
+        start += n
+    return values  # type: ignore[return-value]
+
+
+def blocks(
+    x: Rows, most: int = BLOCK_ROWS, most_rows: int | None = None, devices: Devices = ONE
+) -> Iterator[tuple[np.ndarray, int]]:
+    """Blocks of x with their true number of rows; of several processes, each has its share.
+
+    Small tables use the next power of two. Where there are more than `most_rows`, blocks of about
+    so many in all, spread evenly.
+    """
+    size = min(BLOCK_ROWS, most, 1 << max(0, len(x) - 1).bit_length())
+    step = size if most_rows is None else size * -(-len(x) // max(most_rows, size))
+    for start in devices.share_of(range(0, len(x), step)):
+        block = x[start : start + size]
+        n = len(block)
+        if n < size:
+            block = np.concatenate([block, np.zeros((size - n, *x.shape[1:]), x.dtype)])
+        yield block, n
+
+
+def weighted_gram(phi: Rows, weights: np.ndarray, devices: Devices = ONE) -> np.ndarray:
+    """Σ w φφᵀ / Σ w, shape (K, K), in double precision."""
+    total = np.zeros((phi.shape[1], phi.shape[1]))
+    for start in devices.share_of(range(0, len(phi), GRAM_ROWS)):
+        rows = slice(start, start + GRAM_ROWS)
+        total += gram_sum(phi[rows], weights[rows])
+    return devices.total(total) / weights.sum(dtype=float)
+
+
+def gram_sum(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    block = phi.astype(np.float64)
+    return (block * weights[:, None]).T @ block

@@ -48,11 +48,6 @@ def test_gaps_dates_and_categories_are_cells_of_a_table(tmp_path):
 
 
 @pytest.fixture
-def matrix(rng):
-    return rng.normal(size=(23, 3)).astype(np.float32)
-
-
-@pytest.fixture
 def groups(matrix, tmp_path):
     """A Parquet file of five groups of rows."""
     path = tmp_path / "x.parquet"

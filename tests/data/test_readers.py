@@ -159,11 +159,6 @@ def test_tables_of_numbers_are_read_without_jax_pandas_and_pyarrow(tmp_path):
 # --- rows that stay in their files -------------------------------------------------------------
 
 
-@pytest.fixture
-def matrix(rng):
-    return rng.normal(size=(23, 3)).astype(np.float32)
-
-
 def written(matrix, kind, folder):
     if kind == "npy":
         np.save(folder / "x.npy", matrix)

@@ -10,18 +10,6 @@ from piefs.data.streamed import is_to_be_streamed, open_streamed
 from piefs.errors import InputError
 
 
-@pytest.fixture(scope="module")
-def mixed(tmp_path_factory):
-    """Numbers and words in one file and in a folder of two."""
-    folder = tmp_path_factory.mktemp("mixed")
-    table = pa.table({"price": np.arange(240.0), "kind": [f"k{i % 3}" for i in range(240)]})
-    parquet.write_table(table, folder / "whole.parquet", row_group_size=50)
-    (folder / "parts").mkdir()
-    parquet.write_table(table[:100], folder / "parts/0.parquet")
-    parquet.write_table(table[100:], folder / "parts/1.parquet", row_group_size=30)
-    return folder
-
-
 def test_blocks_and_taken_rows_are_those_of_the_table(mixed, tmp_path, monkeypatch):
     monkeypatch.setattr(streamed, "BLOCK_CELLS", 100)
     np.save(tmp_path / "x.npy", np.arange(480.0).reshape(240, 2))

@@ -82,12 +82,7 @@ def mnist(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     from sklearn.model_selection import train_test_split
 
     arrays = read_arrays(FILES["mnist"], data_dir)
-
-    def part(name: str) -> Split:
-        x = arrays[f"x_{name}"].reshape(-1, 784).astype(np.float32) / 255
-        return Split(x, arrays[f"y_{name}"].astype(np.int32))
-
-    train, rest = part("train"), part("test")
+    train, rest = _part(arrays, "train", 255), _part(arrays, "test", 255)
     validation, test = train_test_split(
         np.arange(10_000), test_size=5_000, stratify=rest.y, random_state=split_seed
     )
@@ -113,13 +108,15 @@ def cifar10_r18(data_dir: str | Path | None = None, split_seed: int = 0) -> Data
 
 def _embeddings(name: str, prefix: str, about: str, data_dir: str | Path | None) -> Dataset:
     arrays = read_arrays(FILES[name], data_dir)
-
-    def part(name: str) -> Split:
-        return Split(arrays[f"x_{name}"].astype(np.float32), arrays[f"y_{name}"].astype(np.int32))
-
-    splits = (part("train"), part("val"), part("test"))
+    splits = (_part(arrays, "train"), _part(arrays, "val"), _part(arrays, "test"))
     features = tuple(f"{prefix}{i}" for i in range(splits[0].x.shape[1]))
     return Dataset(name, *splits, CIFAR10_CLASSES, features, about, standardize=True)
+
+
+def _part(arrays: dict[str, np.ndarray], name: str, scale: int = 1) -> Split:
+    x = arrays[f"x_{name}"]
+    x = x.reshape(len(x), -1).astype(np.float32) / scale
+    return Split(x, arrays[f"y_{name}"].astype(np.int32))
 
 
 def _pixel_names(side: int) -> tuple[str, ...]:

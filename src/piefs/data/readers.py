@@ -173,20 +173,17 @@ def open_rows(
     (500, 3)
     """
     if isinstance(source, str | Path):
-        path = Path(source)
-        if files := parquet_files(path):
+        if files := parquet_files(Path(source)):
             return parquet_rows(files, columns)
-        return _picked(open_matrix(path), columns)
-    if isinstance(source, LazyRows) or (isinstance(source, np.ndarray) and is_lazy(source)):
-        return _picked(source, columns)
-    if hasattr(source, "chunks") and hasattr(source, "shape"):
-        return _picked(_chunked(source), columns)
-    if isinstance(source, np.ndarray):
+        rows = open_matrix(Path(source))
+    elif isinstance(source, LazyRows) or (isinstance(source, np.ndarray) and is_lazy(source)):
+        rows = source
+    elif hasattr(source, "chunks") and hasattr(source, "shape"):
+        rows = _chunked(source)
+    elif isinstance(source, np.ndarray):
         raise InputError("an array is in memory already: give it to the estimator as it is")
-    return _picked(spooled(source), columns)
-
-
-def _picked(rows: Rows, columns: Sequence[Any] | None) -> Rows:
+    else:
+        rows = spooled(source)
     if columns is None:
         return rows
     n = rows.shape[1]

@@ -73,9 +73,9 @@ class ScaledRows(LazyRows):
 
     def _scaled(self, index: Any) -> np.ndarray:
         """Scale in pieces that stay in a core's cache, from the gather to the rounding."""
-        read, numbers = self.rows, row_numbers(index, len(self))
-        if isinstance(index, slice) or not isinstance(read, np.ndarray):
-            read, numbers = read[index], None
+        gathers = isinstance(self.rows, np.ndarray) and not isinstance(index, slice)
+        numbers = row_numbers(index, len(self)) if gathers else None
+        read = self.rows if gathers else self.rows[index]
         block = np.empty((len(read if numbers is None else numbers), self.shape[1]), self.dtype)
         step = max(1, PIECE_ELEMENTS // max(1, self.shape[1]))
         for start in range(0, len(block), step):

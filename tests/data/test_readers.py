@@ -1,6 +1,5 @@
 """Tables of text, tables by suffix, and rows that stay in their files."""
 
-import os
 import subprocess
 import sys
 
@@ -122,13 +121,6 @@ def test_what_is_not_there_or_not_a_table_is_refused(tmp_path):
     assert "is not a table; give one of .csv" in refusal(tmp_path)
     assert ".parquet" in refusal(write(tmp_path, "a", "data.xlsx"))
     assert "is damaged" in refusal(write(tmp_path, b"", "data.npz"))
-
-
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may read all files")
-def test_a_file_without_permission_is_refused(tmp_path):
-    path = write(tmp_path, "a\n1\n")
-    path.chmod(0)
-    assert "cannot be read" in refusal(path)
 
 
 def test_a_failure_to_read_is_an_input_error(tmp_path, monkeypatch):

@@ -29,13 +29,6 @@ def matrix(rng):
     return rng.normal(size=(21, 3)).astype(np.float32)
 
 
-@pytest.mark.parametrize("index", INDICES, ids=str)
-def test_groups_give_the_rows_of_the_whole(matrix, index):
-    starts = [0, 4, 4, 13, 21]  # an empty group among them
-    rows = GroupedRows(lambda i: matrix[starts[i] : starts[i + 1]], starts, 3, np.float32)
-    np.testing.assert_array_equal(rows[index], matrix[index])
-
-
 @st.composite
 def ways_to_ask(draw, n):
     """A slice, a mask, or row numbers in any order, from either end, some of them twice."""

@@ -66,12 +66,6 @@ def test_a_file_is_cut_70_15_15_with_class_shares_kept(load):
     assert own.notices == ()
 
 
-def test_split_seed_decides_the_rows(load):
-    first, again, other = (load(columns(), split_seed=seed).dataset for seed in (0, 0, 1))
-    np.testing.assert_array_equal(first.test.x, again.test.x)
-    assert not np.array_equal(first.test.x, other.test.x)
-
-
 def test_dropped_and_identifying_columns_are_no_features(load):
     table = columns(name=np.resize(["u", "v", "w"], N), z=np.arange(N) % 7)
     own = load(table, drop=["z"], id_column="name")
@@ -249,25 +243,6 @@ def test_numbers_may_be_split_by_group_and_by_time(load):
     assert by_time.validation.y.max() < by_time.train.y.min()
 
 
-def test_rows_without_a_number_are_kept_apart_and_counted(load):
-    numbers = np.linspace(0, 1, N).astype(object)
-    numbers[[3, 50, 51]] = "", "inf", "NA"
-    table = columns(y=numbers)
-    own = load(table, task="regression")
-    assert sum(map(len, own.dataset.splits.values())) == 97
-    assert all(np.isfinite(part.y).all() for part in own.dataset.splits.values())
-    np.testing.assert_array_equal(own.unlabeled[:, 0], table["a"][[3, 50, 51]])
-    assert own.notices == (
-        "3 rows have no value in 'y' ('', 'NA', 'inf') and are kept apart, unlabeled",
-    )
-
-
-def test_numbers_may_be_known_without_being_learned_from(load):
-    own = load(columns(y=np.linspace(0, 1, N)), task="unsupervised")
-    assert own.task == "unsupervised"
-    assert own.dataset.is_regression
-
-
 def test_nine_rows_are_too_few_and_ten_are_enough(load):
     with pytest.raises(InputError, match="too few rows with a value in 'y': 9"):
         load(columns(9))
@@ -295,19 +270,6 @@ def test_class_names_are_sorted_as_numbers_if_they_are_numbers(load, labels, nam
     assert [names[i] for i in data.train.y] == known[train].tolist()
 
 
-def test_rows_without_a_target_are_kept_apart_and_counted(load):
-    labels = columns()["y"].copy()
-    labels[[3, 50, 51]] = "", "none", "NA"
-    table = columns(y=labels)
-    own = load(table)
-    assert sum(map(len, own.dataset.splits.values())) == 97
-    np.testing.assert_array_equal(own.unlabeled[:, 0], table["a"][[3, 50, 51]])
-    assert own.notices == (
-        "3 rows have no value in 'y' ('', 'NA', 'none') and are kept apart, unlabeled",
-    )
-    assert own.dataset.class_names == ("cat", "dog", "eel")
-
-
 def test_without_a_target_all_rows_are_of_one_class(load):
     data = load(columns(), target=None, task="unsupervised").dataset
     assert data.class_names == ("all",)
@@ -316,9 +278,29 @@ def test_without_a_target_all_rows_are_of_one_class(load):
     assert [len(part) for part in data.splits.values()] == [70, 15, 15]
 
 
+@pytest.mark.parametrize(
+    ("values", "nothing"),
+    [(np.linspace(0, 1, N), ("", "inf", "NA")), (columns()["y"], ("", "none", "NA"))],
+    ids=["numbers", "classes"],
+)
+def test_rows_without_a_target_are_kept_apart_and_counted(load, values, nothing):
+    labels = values.astype(object)
+    labels[[3, 50, 51]] = nothing
+    table = columns(y=labels)
+    own = load(table, task="auto")
+    assert sum(map(len, own.dataset.splits.values())) == 97
+    assert all(np.isfinite(part.y).all() for part in own.dataset.splits.values())
+    np.testing.assert_array_equal(own.unlabeled[:, 0], table["a"][[3, 50, 51]])
+    words = ", ".join(map(repr, sorted(nothing)))
+    assert own.notices[-1] == (
+        f"3 rows have no value in 'y' ({words}) and are kept apart, unlabeled"
+    )
+
+
 def test_a_target_may_be_known_without_being_learned_from(load):
-    data = load(columns(), task="unsupervised").dataset
-    assert data.class_names == ("cat", "dog", "eel")
+    assert load(columns(), task="unsupervised").dataset.class_names == ("cat", "dog", "eel")
+    own = load(columns(y=np.linspace(0, 1, N)), task="unsupervised")
+    assert (own.task, own.dataset.is_regression) == ("unsupervised", True)
 
 
 @pytest.mark.parametrize("split", [{}, {"group": "g"}, {"time": "t"}])

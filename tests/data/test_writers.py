@@ -1,7 +1,5 @@
 """Tables to files: what is written reads back the same, block by block as at once."""
 
-import os
-
 import numpy as np
 import pytest
 
@@ -52,15 +50,6 @@ def test_floats_are_written_with_the_digits_that_give_them_back_and_no_more(tmp_
     assert format_csv(columns) == text
     write_table(tmp_path / "out.csv", columns)
     assert (tmp_path / "out.csv").read_text() == text
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
-    path = tmp_path / "data.csv"
-    path.write_text("old")
-    monkeypatch.setattr(os, "fsync", lambda _: (_ for _ in ()).throw(OSError("disk full")))
-    with pytest.raises(OSError, match="disk full"):
-        write_table(path, COLUMNS)
-    assert path.read_text() == "old"
 
 
 # --- block by block ----------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib import import_module
 from typing import Any
 
@@ -35,15 +35,9 @@ KINDS = {
 MISMATCH = "the weights do not fit model.json"
 
 
-def named_arrays(tree: Any, path: str = "") -> dict[str, np.ndarray]:
+def named_arrays(tree: Any) -> dict[str, np.ndarray]:
     """A tree's arrays by their paths."""
-    children = _children(tree)
-    if children is None:
-        return {} if tree is None else {path: np.asarray(tree)}
-    found: dict[str, np.ndarray] = {}
-    for name, child in children:
-        found |= named_arrays(child, _joined(path, name))
-    return found
+    return {path: np.asarray(leaf) for path, leaf in _leaves(tree)}
 
 
 def structure_of(tree: Any) -> Any:
@@ -58,7 +52,7 @@ def structure_of(tree: Any) -> Any:
     kind = type(tree).__name__
     if kind not in KINDS or _class_of(kind) is not type(tree):
         raise ModelFileError(f"an object of the class {kind} cannot be written to a file")
-    static = {name: _plain(getattr(tree, name)) for name in _static_names(type(tree))}
+    static = {name: _plain(getattr(tree, name)) for name in _names(type(tree), static=True)}
     return {"kind": kind} | static | {name: structure_of(child) for name, child in children}
 
 
@@ -74,73 +68,82 @@ def tree_of(structure: Any, arrays: dict[str, np.ndarray]) -> Any:
 
 def filled(like: Any, arrays: dict[str, np.ndarray]) -> Any:
     """A tree shaped as `like`, of arrays or of their shapes, with the given arrays for leaves."""
-    expected = _shapes(like, "")
-    if set(expected) != set(arrays):
-        differing = sorted(set(expected) ^ set(arrays))
+    expected = dict(_leaves(like))
+    if differing := sorted(set(expected) ^ set(arrays)):
         raise ModelFileError(f"{MISMATCH}: {', '.join(differing[:3])}")
     for name, leaf in expected.items():
+        leaf = leaf if _is_shape(leaf) else np.asarray(leaf)
         _check(name, arrays[name], str(leaf.dtype), list(leaf.shape))
-    return _filled(like, arrays, "")
+    return _filled(like, arrays)
 
 
 def in_precision(tree: Any, dtype: Any) -> Any:
     """The tree with its arrays on the host, all of one type: they pickle and copy as they are."""
-    return _filled(tree, {k: a.astype(dtype) for k, a in named_arrays(tree).items()}, "")
+    return _filled(tree, {name: a.astype(dtype) for name, a in named_arrays(tree).items()})
+
+
+def _leaves(tree: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    children = _children(tree)
+    if children is not None:
+        for name, child in children:
+            yield from _leaves(child, _joined(path, name))
+    elif tree is not None:
+        yield path, tree
+
+
+def _filled(like: Any, arrays: dict[str, np.ndarray], path: str = "") -> Any:
+    children = _children(like)
+    if children is None:
+        return None if like is None else arrays[path]
+    parts = {name: _filled(child, arrays, _joined(path, name)) for name, child in children}
+    if isinstance(like, dict):
+        return dict(zip(like, parts.values(), strict=True))
+    if _is_sequence(like):
+        return type(like)(parts.values())
+    if isinstance(like, tuple):
+        return type(like)(**parts)
+    tree = copy.copy(like)
+    for name, part in parts.items():
+        object.__setattr__(tree, name, part)
+    return tree
 
 
 def _joined(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _children(tree: Any) -> Iterator[tuple[str, Any]] | None:
+def _children(tree: Any) -> Iterable[tuple[str, Any]] | None:
     """What a tree is made of, by name; None if it is a leaf."""
-    if _is_object(tree):
-        return ((name, getattr(tree, name)) for name in _names(type(tree)))
-    if _is_named_tuple(tree):
-        return zip(tree._fields, tree, strict=True)
     if isinstance(tree, dict):
         return ((str(name), child) for name, child in tree.items())
     if _is_sequence(tree):
         return ((str(i), child) for i, child in enumerate(tree))
+    if isinstance(tree, tuple) or (dataclasses.is_dataclass(tree) and not _is_shape(tree)):
+        return ((name, getattr(tree, name)) for name in _names(type(tree)))
     return None
 
 
-def _is_object(tree: Any) -> bool:
-    return dataclasses.is_dataclass(tree) and not isinstance(tree, type) and not _is_shape(tree)
-
-
-def _is_named_tuple(tree: Any) -> bool:
-    return isinstance(tree, tuple) and hasattr(tree, "_fields")
-
-
 def _is_sequence(tree: Any) -> bool:
-    return isinstance(tree, (tuple, list)) and not _is_named_tuple(tree)
+    return isinstance(tree, tuple | list) and not hasattr(tree, "_fields")
 
 
 def _is_shape(tree: Any) -> bool:
     return hasattr(tree, "shape") and hasattr(tree, "dtype")
 
 
-def _names(kind: type) -> list[str]:
+def _names(kind: Any, *, static: bool = False) -> list[str]:
+    """The names of a named tuple's or a dataclass's fields, of the static ones or of the others."""
     if hasattr(kind, "_fields"):
-        return list(kind._fields)
-    fields: Any = kind
-    return [f.name for f in dataclasses.fields(fields) if not f.metadata.get("static")]
-
-
-def _static_names(kind: type) -> list[str]:
-    if hasattr(kind, "_fields"):
-        return []
-    fields: Any = kind
-    return [f.name for f in dataclasses.fields(fields) if f.metadata.get("static")]
+        return [] if static else list(kind._fields)
+    return [f.name for f in dataclasses.fields(kind) if f.metadata.get("static", False) == static]
 
 
 def _plain(value: Any) -> Any:
     """A static field's value: a plain one, or an object of static fields alone."""
-    return value if isinstance(value, (str, int, float, type(None))) else structure_of(value)
+    return value if isinstance(value, str | int | float | None) else structure_of(value)
 
 
-def _class_of(kind: str) -> type:
+def _class_of(kind: str) -> Any:
     return getattr(import_module(f"piefs.core.{KINDS[kind]}"), kind)
 
 
@@ -159,12 +162,10 @@ def _built(structure: Any, arrays: dict[str, np.ndarray], path: str, largest: in
         return array
     if structure["kind"] not in KINDS:
         raise ModelFileError(f"unknown kind {structure['kind']!r} in model.json")
-    kind: Any = _class_of(structure["kind"])
-    static = {name: _static(structure[name], largest) for name in _static_names(kind)}
-    return kind(
-        **static,
-        **{n: _built(structure[n], arrays, _joined(path, n), largest) for n in _names(kind)},
-    )
+    kind = _class_of(structure["kind"])
+    static = {name: _static(structure[name], largest) for name in _names(kind, static=True)}
+    children = {n: _built(structure[n], arrays, _joined(path, n), largest) for n in _names(kind)}
+    return kind(**static, **children)
 
 
 def _static(value: Any, largest: int) -> Any:
@@ -180,28 +181,3 @@ def _check(name: str, array: np.ndarray, dtype: str, shape: list[int]) -> None:
         raise ModelFileError(
             f"{MISMATCH}: {name} is {array.dtype}{list(array.shape)}, not {dtype}{shape}"
         )
-
-
-def _shapes(tree: Any, path: str) -> dict[str, Any]:
-    """The leaves themselves, by their paths."""
-    children = _children(tree)
-    if children is None:
-        return {} if tree is None else {path: tree if _is_shape(tree) else np.asarray(tree)}
-    return {k: v for name, one in children for k, v in _shapes(one, _joined(path, name)).items()}
-
-
-def _filled(like: Any, arrays: dict[str, np.ndarray], path: str) -> Any:
-    children = _children(like)
-    if children is None:
-        return None if like is None else arrays[path]
-    parts = {name: _filled(child, arrays, _joined(path, name)) for name, child in children}
-    if isinstance(like, dict):
-        return dict(zip(like, parts.values(), strict=True))
-    if _is_named_tuple(like):
-        return type(like)(**parts)
-    if _is_sequence(like):
-        return type(like)(parts.values())
-    tree = copy.copy(like)
-    for name, part in parts.items():
-        object.__setattr__(tree, name, part)
-    return tree

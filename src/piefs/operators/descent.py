@@ -68,28 +68,24 @@ def _forms(problem: EigenProblem, functions: FunctionValues, points: Points) -> 
 
 
 class RitzLoss(eqx.Module):
-    """The sum of the Ritz values of all maps on a batch of points, the record being itself."""
+    """The sum of the Ritz values on a batch: of all maps, or of one and the k frozen functions.
+
+    With frozen functions, a batch has K of them, of which those from k on are masked.
+    """
 
     problem: EigenProblem = eqx.field(static=True)
-
-    def __call__(self, maps: ScalarMap, points: Points, _: object = None) -> tuple[Array, Array]:
-        functions = FunctionValues(*outputs(self.problem, maps, jnp.asarray(points.x)))
-        loss = ritz_sum(*_forms(self.problem, functions, points))
-        return loss, loss
-
-
-class DeflatedLoss(eqx.Module):
-    """The sum of the Ritz values of k frozen functions and one live map; the rest is masked."""
-
-    problem: EigenProblem = eqx.field(static=True)
-    k: Any
+    k: Any = 0
 
     def __call__(
-        self, phi: ScalarMap, batch: tuple[Points, FunctionValues], _: object = None
+        self, maps: ScalarMap, batch: tuple[Points, FunctionValues | None], _: object = None
     ) -> tuple[Array, Array]:
+        """The sum, as the value and as the record."""
         (points, frozen), k = batch, self.k
-        live = outputs(self.problem, phi, jnp.asarray(points.x))
-        pairs = zip(frozen, live, strict=True)
+        functions = FunctionValues(*outputs(self.problem, maps, jnp.asarray(points.x)))
+        if frozen is None:
+            loss = ritz_sum(*_forms(self.problem, functions, points))
+            return loss, loss
+        pairs = zip(frozen, functions, strict=True)
         functions = FunctionValues(*(old.at[:, k].set(new[:, 0]) for old, new in pairs))
         dirichlet, gram = _forms(self.problem, functions, points)
         active = jnp.diag(active_identity(len(gram), k + 1))
@@ -107,8 +103,8 @@ def joint(
 ) -> ScalarMap:
     """All maps at once, on fresh points at every step."""
 
-    def chunk() -> Points:
-        return _cut(problem.measured(draw(budget.chunk * budget.batch_size)), budget)
+    def chunk() -> Any:
+        return _cut((problem.measured(draw(budget.chunk * budget.batch_size)), None), budget)
 
     return _descended(maps, chunk, RitzLoss(problem), budget, watch)
 
@@ -122,9 +118,8 @@ def sequential(
 ) -> ScalarMap:
     """One map after the other on a fixed pool of points, the frozen ones cached there.
 
-    Map k minimises the sum of the k Ritz values of the span of itself and the frozen ones, which
-    is its Rayleigh quotient in their complement. The cache is orthonormal over the pool, so that
-    deflation stays well conditioned for any number of modes.
+    Map k then minimises its Rayleigh quotient in the complement of the frozen ones. The cache is
+    orthonormal over the pool, so that deflation stays well conditioned for any number of modes.
     """
     pool = problem.measured(draw(budget.chunk * budget.batch_size))
     n, total = len(pool.x), n_maps(maps)
@@ -136,7 +131,7 @@ def sequential(
         def watch_map(step: int, loss: float, k: int = k) -> None:
             watch(k * budget.n_steps + step, loss)
 
-        loss = DeflatedLoss(problem, jnp.asarray(k))
+        loss = RitzLoss(problem, jnp.asarray(k))
         own = _descended(stack([phi]), lambda chunk=chunk: chunk, loss, budget, watch_map)
         trained.append(unstack(own)[0])
         live = FunctionValues(*evaluate(problem, own, jnp.asarray(pool.x)))

@@ -422,6 +422,13 @@ def test_a_kernel_model_is_read_from_its_structure_alone(of_kernel, monkeypatch)
     np.testing.assert_array_equal(found.outputs(rows(9)), model.outputs(rows(9)))
 
 
+def test_what_keeps_and_exports_models_does_not_import_jax():
+    modules = ("persistence", "export", "onnx", "dask")
+    names = ", ".join(f"piefs.estimators.{name}" for name in modules)
+    code = f"import sys, {names}; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_a_missing_value_in_a_graph_gives_a_missing_value(of_activation, classifier, activation):
     one = of_activation(classifier, activation, "float32")

@@ -54,7 +54,12 @@ def write_with(path: Path, write: Callable[[Path], object], keep: Path | None = 
         if keep is not None and path.is_file():
             path.replace(keep)
         temporary.replace(path)
-        _flush_folder(path.parent)
+        with suppress(OSError):  # not every platform can flush a folder
+            handle = os.open(path.parent, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
     except OSError as error:
         raise StorageError(
             f"{path} cannot be written ({error.strerror or error}); make room, or choose another "
@@ -63,13 +68,6 @@ def write_with(path: Path, write: Callable[[Path], object], keep: Path | None = 
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
-
-
-def _flush_folder(folder: Path) -> None:
-    with suppress(OSError):  # not every platform can
-        handle = os.open(folder, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
 
 
 def write_bytes(path: Path, content: bytes, keep: Path | None = None) -> None:

@@ -9,6 +9,7 @@ import difflib
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -170,24 +171,15 @@ def parse(cells: np.ndarray, kind: str) -> tuple[np.ndarray, np.ndarray]:
         values = np.where(is_missing(cells), np.nan, cells.astype(np.float64))
         allowed = np.isin(values, (0, 1)) if kind == "boolean" else kind == "number"
         return values, np.isfinite(values) & ~np.asarray(allowed)
-    values = _all_numbers(cells) if kind == "number" else None
-    if values is None:
-        known = {cell: _parsed(cell, PARSERS[kind]) for cell in set(cells)}
-        values = np.fromiter((known[cell] for cell in cells), np.float64, len(cells))
+    if kind == "number" and not any("_" in cell for cell in cells):
+        with suppress(ValueError):  # all are numbers: the usual case, at five times the speed
+            values = cells.astype(np.float64)
+            return np.where(np.isfinite(values), values, np.nan), np.zeros(len(cells), bool)
+    known = {cell: _parsed(cell, PARSERS[kind]) for cell in set(cells)}
+    values = np.fromiter((known[cell] for cell in cells), np.float64, len(cells))
     unreadable = np.isinf(values)
     values[unreadable] = np.nan
     return values, unreadable
-
-
-def _all_numbers(cells: np.ndarray) -> np.ndarray | None:
-    """Cells as floats if all are numbers: the usual case, at five times the speed."""
-    if any("_" in cell for cell in cells):
-        return None
-    try:
-        values = cells.astype(np.float64)
-    except ValueError:
-        return None
-    return np.where(np.isfinite(values), values, np.nan)
 
 
 def _parsed(cell: str, parser: Callable[[str], float]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -99,7 +99,7 @@ class _Cut:
     target_name: str | None
     task: str
     roles: list[str]
-    notices: list[str] = field(default_factory=list)
+    notices: list[str]
 
 
 def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> EncodedTable:

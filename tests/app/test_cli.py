@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 
-from commands import COMMAND, piefs, piefs_process
-from piefs import app
+from commands import COMMAND, main, piefs, piefs_process
+from piefs.app.fit import KEYWORDS
+from piefs.data.encoder import ColumnEncoding
+from piefs.estimators.keywords import SHARED
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -72,7 +75,7 @@ def test_help_lists_the_commands_without_loading_the_engine():
 def test_without_app_the_command_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "typer", None)
     with pytest.raises(SystemExit) as end:
-        app.main()
+        main()
     assert end.value.code == 2
     told = capsys.readouterr().err
     assert "pip install 'piefs-learn[app]'" in told
@@ -90,16 +93,49 @@ def test_an_earlier_run_is_cleared_only_once_the_new_one_trains(messy, tmp_path)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_a_mistyped_model_is_told_before_anything_heavy_is_loaded():
+EARLY = {
+    "--version": "",
+    "predict nowhere good.csv": "there is no model at nowhere",
+    "fit nothing.csv --target y": "nothing.csv does not exist",
+    "fit three-moons": "unknown data set 'three-moons'",
+    "fit good.csv --target z": "good.csv has no column 'z'",
+    "fit good.csv --target y --drop b --metric round": "unknown metric 'round'",
+    "fit good.csv --target y --config settings.toml": "unknown setting 'bath_size'",
+    "fit good.csv --target y --out finished": "holds a finished run",
+    "tune good.csv": "--target",
+    "tune good.csv --target y --trials 0": "--trials",
+    "transform model nothing.csv": "nothing.csv does not exist",
+    "predict model good.csv": "good.csv lacks the column 'c'",
+    "report finished": "finished has no report.json",
+    "eigen interval --out file": "--out must name a folder",
+}
+
+
+def test_what_is_wrong_is_said_before_anything_heavy_is_loaded(tmp_path):
+    make_bad_files(tmp_path)
+    for name in ("finished", "model"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "finished" / "metrics.json").write_text("{}")
+    columns = [asdict(ColumnEncoding("c", "number")) | {"categories": []}]
+    document = {"table": {"missing": "error", "columns": columns}}
+    (tmp_path / "model" / "model.json").write_text(json.dumps(document))
     probe = (
-        "import sys; from piefs.app.main import main\n"
-        "sys.argv = ['piefs', 'predict', 'nowhere', 'rows.csv']\n"
-        "try: main()\n"
-        "except SystemExit as end: print(end.code, {'jax', 'sklearn'} & set(sys.modules))"
+        "import sys; from piefs.app import main\n"
+        f"for command in {list(EARLY)}:\n"
+        "    sys.argv = ['piefs', *command.split()]\n"
+        "    try: main()\n"
+        "    except SystemExit: print('---', file=sys.stderr)\n"
+        "print({'jax', 'sklearn', 'matplotlib', 'pyarrow'} & set(sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "2 set()"
-    assert done.stderr.strip() == "piefs: there is no model at nowhere"
+    run = {"capture_output": True, "text": True, "check": True, "cwd": tmp_path}
+    done = subprocess.run([sys.executable, "-c", probe], **run)
+    assert done.stdout.split("\n")[-2] == "set()"
+    for said, (command, expected) in zip(done.stderr.split("---"), EARLY.items(), strict=False):
+        assert expected in said, command
+
+
+def test_a_file_of_settings_takes_every_keyword_that_decides_a_fit():
+    assert set(KEYWORDS) == {*SHARED, "preset", "class_weight"}
 
 
 @pytest.mark.slow

@@ -8,9 +8,10 @@ import pytest
 from sklearn.metrics import r2_score
 
 from commands import piefs
-from piefs.app.inspect import show_model
+from piefs.app.model import inspect
 from piefs.app.options import LargeRows, Rows
-from piefs.app.predict import show_scores, write_coordinates, write_predictions
+from piefs.app.predict import predict, transform
+from piefs.app.predict import score as score_rows
 from piefs.errors import InputError
 from piefs.training.diagnosis import overfitting
 
@@ -59,7 +60,7 @@ def homes(tmp_path_factory):
 
 def score(run, data, target=None, *, as_json=False):
     """`piefs score` without a process of its own, which takes seconds to start."""
-    show_scores(run, Rows(str(data)), target=target, as_json=as_json)
+    score_rows(run, Rows(str(data)), target=target, as_json=as_json)
 
 
 def test_one_command_fits_numbers_and_says_that_it_did(homes):
@@ -111,7 +112,7 @@ def test_predictions_do_not_depend_on_the_order_of_columns(homes):
     for name in ("new", "same"):
         out = folder / f"{name}.npz"
         table = LargeRows(str(folder / f"{name}.csv"))
-        write_predictions(folder / "run", table, out, quiet=True)
+        predict(folder / "run", table, out, quiet=True)
         with np.load(out) as columns:
             stored.append(columns["prediction"])
     assert stored[0].dtype == np.float64
@@ -132,13 +133,13 @@ def test_score_shows_a_table_and_one_row_has_no_r2(homes, capsys):
 def test_transform_and_inspect_know_a_regressor(homes, capsys):
     folder, _ = homes
     table = LargeRows(str(folder / "new.csv"))
-    write_coordinates(folder / "run", table, None, quiet=True)
+    transform(folder / "run", table, None, quiet=True)
     assert capsys.readouterr().out.splitlines()[0] == "flat,phi1,phi2"
-    show_model(folder / "run", as_json=False)
+    inspect(folder / "run", as_json=False)
     printed = capsys.readouterr().out
     assert "PIEFSRegressor" in printed
     assert "predicts price: a number" in printed
-    show_model(folder / "run", as_json=True)
+    inspect(folder / "run", as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert (document["target"], document["class_names"]) == ("price", [])
 
@@ -186,7 +187,7 @@ def test_a_regressor_of_the_plane_predicts_for_classes_but_is_not_scored_on_them
     fit = ["fit", "plane.csv", "--target", "y", *SMALL, "--steps", "20", "--out", "run"]
     done = piefs(*fit, "--quiet", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    write_predictions(tmp_path / "run", LargeRows("two-moons"), None, quiet=True)
+    predict(tmp_path / "run", LargeRows("two-moons"), None, quiet=True)
     assert capsys.readouterr().out.startswith("prediction\n")
     with pytest.raises(InputError, match="predicts numbers"):
         score(tmp_path / "run", "two-moons")

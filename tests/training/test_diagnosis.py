@@ -233,7 +233,7 @@ def test_the_command_line_tells_what_went_wrong_and_shows_no_python_warning(monk
         warnings.warn("the metric is degenerate", TrainingWarning, stacklevel=2)
         return told
 
-    monkeypatch.setattr("piefs.app.fit.run", run)
+    monkeypatch.setattr("piefs.app.run.run", run)
     done = piefs("demo")
     assert done.returncode == 0
     assert "Warning: The metric is degenerate. Bound it." in done.stdout

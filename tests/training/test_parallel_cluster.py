@@ -197,7 +197,7 @@ def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
     monkeypatch.setattr("reproduction.command.write_report", lambda out: (out / "report.html", []))
     quick = {"fixed": TINY, "n_trials": 1}
     monkeypatch.setattr(
-        "piefs.app.tune.tune", lambda *args, **keywords: tune(*args, **keywords | quick)
+        "piefs.app.search.tune", lambda *args, **keywords: tune(*args, **keywords | quick)
     )
     rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(99)]
     (tmp_path / "customers.csv").write_text("\n".join(["customer,visits,calls,churn", *rows]))

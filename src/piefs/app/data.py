@@ -1,37 +1,36 @@
-"""`piefs data`: the built-in data sets."""
+"""`piefs data`: the built-in data sets; and where the paper's audit is found."""
 
 from __future__ import annotations
 
+import importlib
 import json
+import sys
 from pathlib import Path
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-from piefs.app.reproduce import reproduction
+from piefs.app.options import BuiltIn, DataDir, Json, Quiet, command
 from piefs.data import BUILTIN
 from piefs.data.fetch import FILES, DataFile, fetch, locate
 from piefs.errors import DataNotFoundError, InputError
 
+app = typer.Typer(help="List, find and fetch the built-in data sets.", no_args_is_help=True)
 
-def show_list(data_dir: Path | None, *, as_json: bool) -> None:
-    """Names, what they are, and where."""
-    rows = [
-        {"name": name, "about": _first_line(loader.__doc__), "place": _place(name, data_dir)}
-        for name, loader in BUILTIN.items()
-    ]
-    if as_json:
-        print(json.dumps(rows))
-        return
+
+@command(app, "list")
+def show_list(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the built-in data sets, and whether their files are here."""
     table = Table("name", "what it is", Column("where", overflow="fold"))
-    for row in rows:
-        table.add_row(row["name"], row["about"], row["place"])
-    Console().print(table)
-
-
-def _first_line(docstring: str | None) -> str:
-    return (docstring or "").splitlines()[0]
+    rows = []
+    for name, loader in BUILTIN.items():
+        about = (loader.__doc__ or "").splitlines()[0]
+        rows.append({"name": name, "about": about, "place": _place(name, data_dir)})
+        table.add_row(*rows[-1].values())
+    print(json.dumps(rows)) if as_json else Console().print(table)
 
 
 def _place(name: str, data_dir: Path | None) -> str:
@@ -53,13 +52,19 @@ def _file_of(name: str) -> DataFile:
     return FILES[name]
 
 
-def show_path(name: str, data_dir: Path | None) -> None:
-    """The path alone, for use in scripts."""
+@command(app, "path")
+def show_path(name: BuiltIn, data_dir: DataDir = None) -> None:
+    """Print where a data set's file is."""
     print(locate(_file_of(name), data_dir))
 
 
-def build_and_tell(name: str, data_dir: Path | None, *, quiet: bool) -> None:
-    """Make a data set that cannot be downloaded as such."""
+@command(app, "build")
+def build(
+    name: Annotated[str, typer.Argument(help="cifar10-r18.")],
+    data_dir: DataDir = None,
+    quiet: Quiet = False,
+) -> None:
+    """Make a data set from images and a pretrained network (needs a network connection)."""
     if not _file_of(name).is_built:
         raise InputError(f"{name!r} is not made here; `piefs data list` says where it comes from")
     console = Console(quiet=quiet)
@@ -72,8 +77,22 @@ def build_and_tell(name: str, data_dir: Path | None, *, quiet: bool) -> None:
     console.print(f"{name} is in {path}.")
 
 
-def fetch_and_tell(name: str, data_dir: Path | None, *, quiet: bool) -> None:
-    """Download, verify, and say where the file is."""
+@command(app, "fetch")
+def fetch_file(name: BuiltIn, data_dir: DataDir = None, quiet: Quiet = False) -> None:
+    """Download a data set's file and verify what it decodes to."""
     path = fetch(_file_of(name), data_dir, progress=not quiet)
     if not quiet:
         print(f"{name} is in {path}; its content is verified.")
+
+
+def reproduction(module: str) -> Any:
+    """A module of `reproduction/`, from the checkout that this is run in or installed from."""
+    for root in (Path.cwd(), Path(__file__).parents[3]):
+        if (root / "reproduction" / "__init__.py").is_file():
+            if str(root) not in sys.path:
+                sys.path.insert(0, str(root))
+            return importlib.import_module(f"reproduction.{module}")
+    raise InputError(
+        "the paper's runs, tables and figures are not part of the installed package: get the "
+        "source repository, and run this command in its folder"
+    )

@@ -6,24 +6,77 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
+import typer
+from rich import progress
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 from rich.table import Table
 
+from piefs.app.options import Folder, Json, Quiet, Seed
 from piefs.data.files import library_versions, write_json
 from piefs.errors import InputError
-from piefs.operators import PROBLEMS, EigenSolution, EigenSolver, Progress, known
-from piefs.operators.solver import Callback
-from piefs.report.plot.modes import draw
+
+if TYPE_CHECKING:
+    from piefs.operators import EigenSolution
+    from piefs.operators.solver import Callback, Progress
+
+HOW = {"quadrature": "by quadrature", "sobol": "over quasi-random points"}
 
 
-def list_problems(*, as_json: bool) -> None:
+def eigen(
+    problem: Annotated[
+        str | None, typer.Argument(help="A problem of known spectrum, e.g. dirichlet-square.")
+    ] = None,
+    list_all: Annotated[bool, typer.Option("--list", help="List the problems.")] = False,
+    n_eigenpairs: Annotated[
+        int | None, typer.Option("-k", "--n-eigenpairs", help="How many eigenpairs.", min=1)
+    ] = None,
+    training: Annotated[str | None, typer.Option(help="joint or sequential.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Training steps.", min=0)] = None,
+    points: Annotated[
+        str | None, typer.Option(help="Points of the Ritz step: quadrature, sobol or random.")
+    ] = None,
+    n_points: Annotated[int | None, typer.Option(help="How many points, at most.")] = None,
+    seed: Seed = 0,
+    out: Folder = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Find the lowest eigenpairs of an operator whose spectrum is known."""
+    if problem is None and not list_all:
+        raise typer.BadParameter("name a problem, or ask for the --list")
+    out = out or Path("runs") / f"eigen-{problem}"
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; --out must name a folder")
+    from piefs.operators import EigenSolver, known
+    from piefs.report.plot.modes import draw
+
+    if problem is None or list_all:
+        return _list_problems(as_json=as_json)
+    found = known(problem)
+    given = {"training": training, "n_steps": steps, "points": points, "n_points": n_points}
+    given = {name: value for name, value in given.items() if value is not None}
+    settings: dict[str, Any] = found.settings | given | {"random_state": seed}
+    solver = EigenSolver(n_eigenpairs or found.n_eigenpairs, **settings)
+    console = Console(quiet=quiet or as_json)
+    console.print(f"[bold]{problem}[/bold]  {escape(found.problem.description)}")
+    with _bar(console) as callback:
+        solution = solver.solve(found.problem, callback)
+    solution.save(out / "model")
+    write_json(out / "eigen.json", solution.summary() | {"versions": library_versions()})
+    draw(solution, out / "figures")
+    if as_json:
+        print((out / "eigen.json").read_text(encoding="utf-8"), end="")
+    else:
+        _tell(console, solution, out)
+
+
+def _list_problems(*, as_json: bool) -> None:
     """The names that `piefs eigen` knows, and what they stand for."""
+    from piefs.operators import PROBLEMS, known
+
     rows = {name: known(name) for name in PROBLEMS}
     if as_json:
         print(json.dumps({name: row.problem.description for name, row in rows.items()}))
@@ -34,58 +87,21 @@ def list_problems(*, as_json: bool) -> None:
     Console().print(table)
 
 
-def solve_problem(
-    name: str,
-    out: Path,
-    *,
-    n_eigenpairs: int | None,
-    quiet: bool,
-    as_json: bool,
-    **options: Any,
-) -> None:
-    """Solve, leave everything in a folder, and tell."""
-    console = Console(quiet=quiet or as_json)
-    found = known(name)
-    given = {key: value for key, value in options.items() if value is not None}
-    settings: dict[str, Any] = found.settings | given
-    solver = EigenSolver(n_eigenpairs or found.n_eigenpairs, **settings)
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file; --out must name a folder")
-    console.print(f"[bold]{name}[/bold]  {escape(found.problem.description)}")
-    with _progress(console) as callback:
-        solution = solver.solve(found.problem, callback)
-    solution.save(out / "model")
-    document = solution.summary() | {"versions": library_versions()}
-    write_json(out / "eigen.json", document)
-    draw(solution, out / "figures")
-    if as_json:
-        print((out / "eigen.json").read_text(encoding="utf-8"), end="")
-        return
-    _tell(console, solution, out)
-
-
 @contextmanager
-def _progress(console: Console) -> Iterator[Callback]:
+def _bar(console: Console) -> Iterator[Callback]:
     """A bar on a terminal, nothing elsewhere; yields the callback that moves it."""
     columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        progress.TextColumn("{task.description}"),
+        *(progress.BarColumn(), progress.TaskProgressColumn(), progress.TimeRemainingColumn()),
+        progress.TextColumn("{task.fields[note]}"),
     )
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+    is_hidden = not console.is_terminal
+    with progress.Progress(*columns, console=console, transient=True, disable=is_hidden) as bar:
         task = bar.add_task("compiling", total=None, note="")
 
-        def update(progress: Progress) -> None:
-            note = "" if progress.loss is None else f"sum of Ritz values {progress.loss:.5g}"
-            bar.update(
-                task,
-                description=progress.stage,
-                completed=progress.done,
-                total=progress.total,
-                note=note,
-            )
+        def update(at: Progress) -> None:
+            note = "" if at.loss is None else f"sum of Ritz values {at.loss:.5g}"
+            bar.update(task, description=at.stage, completed=at.done, total=at.total, note=note)
 
         yield update
 
@@ -95,25 +111,16 @@ def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
     table = Table("", "eigenvalue", "±", "exact", "relative error", "residual")
     exact, error = solution.exact, solution.relative_error
     for j, value in enumerate(solution.eigenvalues):
-        table.add_row(
-            str(j + 1),
-            f"{value:.8g}" if abs(value) > 1e-9 else f"{value:.1e}",
-            f"{solution.error_bars[j]:.0e}",
-            *_truth(exact, error, j),
-            f"{solution.residuals[j]:.1e}",
-        )
+        shown = f"{value:.8g}" if abs(value) > 1e-9 else f"{value:.1e}"
+        truth = ("–", "–")
+        if exact is not None and error is not None:
+            truth = f"{exact[j]:.8g}", f"{error[j]:.1e}" + ("" if exact[j] else " (absolute)")
+        bar, residual = f"{solution.error_bars[j]:.0e}", f"{solution.residuals[j]:.1e}"
+        table.add_row(str(j + 1), shown, bar, *truth, residual)
     console.print(table)
-    kind = {"quadrature": "by quadrature", "sobol": "over quasi-random points"}
-    how = kind.get(solution.points, "over random points")
     if error is not None:
         console.print(f"The largest relative error is {error.max():.1e}.")
+    how = HOW.get(solution.points, "over random points")
     console.print(f"± is the error of the integrals, taken {how}.", style="dim")
     where = f"Numbers, functions and figures are in [bold]{out}[/bold]."
     console.print(f"{solution.seconds:.1f} s. {where}", soft_wrap=True)
-
-
-def _truth(exact: np.ndarray | None, error: np.ndarray | None, j: int) -> tuple[str, str]:
-    """The exact value and the relative error, or dashes."""
-    if exact is None or error is None:
-        return "–", "–"
-    return f"{exact[j]:.8g}", f"{error[j]:.1e}" + ("" if exact[j] else " (absolute)")

@@ -4,30 +4,39 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from piefs.app.options import LargeSource, Machine, ModelOptions, Source
-from piefs.app.run import RunFolder, TableDetails, run
+from piefs.app.folder import RunFolder, TableDetails
+from piefs.app.options import (
+    Folder,
+    Force,
+    Json,
+    LargeSource,
+    Machine,
+    ModelOptions,
+    Quiet,
+    Seed,
+    Source,
+)
 from piefs.data import BUILTIN, Dataset, load
 from piefs.data.files import read_document, reading
+from piefs.data.readers import read_header
 from piefs.data.streamed import is_to_be_streamed
 from piefs.data.tabular import TableOptions, is_target_file, load_table
 from piefs.errors import InputError, TrainingWarning
-from piefs.estimators.decisions import Facts, decided, rows_to_learn_from
-from piefs.estimators.keywords import SHARED
-from piefs.report.scores import SHOWN
 from piefs.training.config import Settings
-from piefs.training.diagnosis import Finding, overfitting
-from piefs.training.progress import ProgressBar
-from piefs.training.runtime import is_first, join
-from piefs.training.sharding import devices_of, sharded
 
-KEYWORDS = (*SHARED, "preset", "class_weight")
+DECIDED = ("gram", "held_out", "graph_rows", "whiten", "seed", "leading_variance", "asked")
+KEYWORDS = (*(f.name for f in fields(Settings) if f.name not in DECIDED), "class_weight")
+"""The estimators' keywords that a file of settings may have."""
+
 DEMO_SETTINGS: dict[str, Any] = {
     "preset": "default",
     "n_components": 8,
@@ -37,82 +46,70 @@ DEMO_SETTINGS: dict[str, Any] = {
 }
 
 
-def demonstrate(out: Path, *, seed: int, quiet: bool, as_json: bool) -> None:
-    """Two Moons with a small budget; the demo starts over in its folder each time."""
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("runs/demo"),
+    seed: Seed = 0,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Train on Two Moons, print what was learned, and draw it."""
     console = Console(quiet=quiet or as_json)
     data = load("two-moons")
     describe(console, data)
-    keywords = DEMO_SETTINGS | {"random_state": seed}
-    metrics = _fit(console, data, out, force=True, **keywords)
+    metrics = _run(console, data, out, force=True, **DEMO_SETTINGS | {"random_state": seed})
     _tell_results(console, metrics, out, as_json=as_json)
 
 
-def fit_data(
+def fit(
     source: LargeSource,
-    out: Path,
     model: ModelOptions,
     machine: Machine,
-    *,
-    quiet: bool,
-    as_json: bool,
-    resume: bool,
-    **options: Any,
+    out: Folder = None,
+    report: Annotated[
+        bool, typer.Option(help="Compare with baselines and write report.html.")
+    ] = True,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue a run that was cut off.")
+    ] = False,
+    force: Force = False,
+    quiet: Quiet = False,
+    as_json: Json = False,
 ) -> None:
-    """Fit on a built-in data set or on a user's own file."""
-    devices = joined(machine)
-    console = Console(quiet=quiet or as_json or not is_first())
-    keywords = {"preset": "default"} | _merged(read_config(model.config), model.given)
-    folder = RunFolder(out)
-    if resume and devices_of(devices).any(is_first() and folder.is_finished):
+    """Fit a model; leave it with its scores, history, figures and a report in a folder."""
+    out = out or Path("runs") / f"{Path(source.data).stem}-{model.seed}"
+    folder, keywords = RunFolder(out), settings_asked(model)
+    devices, is_first = joined(machine), True
+    is_finished = resume and folder.is_finished
+    if machine.coordinator is not None:
+        from piefs.training import runtime, sharding
+
+        is_first = runtime.is_first()
+        is_finished = sharding.devices_of(devices).any(is_first and is_finished)
+    elif not is_finished:
+        folder.check(resume=resume, force=force)
+    console = Console(quiet=quiet or as_json or not is_first)
+    if is_finished:
         console.print(f"{out} is finished already.")
         with reading(folder.metrics, "fit again with --force"):
-            return _tell_results(console, read_document(folder.metrics), out, as_json=as_json)
+            metrics = read_document(folder.metrics) if is_first else {}
+            return _tell_results(console, metrics, out, as_json=as_json)
     data, task, table = load_source(source)
     describe(console, data, table)
     if resume and not folder.is_unfinished:
         console.print(f"There is nothing to resume in {out}: starting from the beginning.")
-    options |= {"task": task, "table": table, "resume": resume}
-    with sharded(devices):
-        metrics = _fit(console, data, out, **options, **keywords)
+    options: dict[str, Any] = {"task": task, "table": table, "report": report}
+    options |= {"resume": resume, "force": force}
+    metrics = _run(console, data, out, devices, **options, **keywords)
     _tell_results(console, metrics, out, as_json=as_json)
 
 
-def load_source(source: Source) -> tuple[Dataset, str, TableDetails | None]:
-    """The data set, the task, and of a user's own table what else is known."""
-    path = Path(source.data)
-    if source.data in BUILTIN:
-        return *_load_builtin(source), None
-    if not path.suffix and not path.is_dir():
-        raise InputError(
-            f"unknown data set {source.data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
-            "(.csv, .tsv, .parquet, .arrow, .npz, .npy, .zarr)"
-        )
-    lazy = source.lazy if isinstance(source, LargeSource) else False
-    is_streamed = is_target_file(source.target) or is_to_be_streamed(path, lazy)
-    options = TableOptions(split_seed=source.split_seed, task=source.task, **source.columns)
-    own = load_table(path, options, streamed=is_streamed)
-    table = TableDetails(own.encoder, source.target, source.id_column, own.unlabeled, own.notices)
-    return own.dataset, own.task, table
-
-
-def _load_builtin(source: Source) -> tuple[Dataset, str]:
-    """A built-in data set, whose columns, classes and splits are fixed."""
-    is_built_in = f"is for your own files; {source.data!r} is a built-in data set"
-    if given := list(source.given):
-        raise InputError(f"--{given[0]} {is_built_in}")
-    if source.task == "regression":
-        raise InputError(f"--task regression {is_built_in}, and those are of classes")
-    dataset = load(source.data, source.data_dir, source.split_seed)
-    return dataset, "classification" if source.task == "auto" else source.task
-
-
-def _merged(config: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
-    """The settings of a file and of options, which win; a metric's are put together."""
-    found = config | options
-    if isinstance(given := options.get("metric"), dict):
-        metric = config.get("metric", {})
-        found["metric"] = ({"name": metric} if isinstance(metric, str) else metric) | given
-    return found
+def settings_asked(model: ModelOptions) -> dict[str, Any]:
+    """The settings of a file and of options, which win, checked for what no data can allow."""
+    keywords = {"preset": "default"} | read_config(model.config) | model.given
+    others = ("preset", "class_weight", "random_state")
+    given = {name: value for name, value in keywords.items() if name not in others}
+    Settings.of(keywords["preset"], **given)
+    return keywords
 
 
 def read_config(path: Path | None) -> dict[str, Any]:
@@ -135,10 +132,13 @@ def joined(machine: Machine) -> int | str | None:
     if machine.coordinator is not None:
         if devices != "all":
             raise InputError("several processes share all their devices: leave --devices out")
+        from piefs.training.runtime import join
+
         join(machine.coordinator, machine.num_processes, machine.process_id)
     elif machine.num_processes is not None or machine.process_id is not None:
         raise InputError("--num-processes and --process-id go with --coordinator HOST:PORT")
-    use_device(machine.device)
+    if machine.device is not None:
+        _use(machine.device)
     if devices is None or devices == "all":
         return devices
     if not devices.isdigit() or devices == "0":
@@ -146,33 +146,54 @@ def joined(machine: Machine) -> int | str | None:
     return int(devices)
 
 
-def use_device(name: str | None) -> None:
+def _use(device: str) -> None:
     """Compute on a kind of device (cpu, gpu, tpu)."""
-    if name is None:
-        return
     import jax
 
     try:
-        jax.config.update("jax_default_device", jax.devices(name)[0])
+        jax.config.update("jax_default_device", jax.devices(device)[0])
     except RuntimeError as error:
-        found = ", ".join(sorted({device.platform for device in jax.devices()}))
-        raise InputError(f"there is no device {name!r} here; found: {found}") from error
+        found = ", ".join(sorted({one.platform for one in jax.devices()}))
+        raise InputError(f"there is no device {device!r} here; found: {found}") from error
 
 
-def _fit(console: Console, data: Dataset, out: Path, **keywords: Any) -> dict[str, Any]:
-    table = keywords.get("table")
-    unlabeled = None if table is None else table.unlabeled
-    n_rows = rows_to_learn_from(keywords.get("solver"), data.train.x, unlabeled)
-    if isinstance(keywords.get("batch_size"), int):
-        keywords["batch_size"] = min(keywords["batch_size"], n_rows)
-    given = {name: keywords[name] for name in SHARED if name in keywords}
-    asked = Settings.of(keywords["preset"], **given)
-    facts = Facts(n_rows, is_supervised=keywords.get("task") != "unsupervised")
-    if decided(asked, facts).batch_size == n_rows:
-        console.print(f"  a batch is all {n_rows:,} training rows", style="dim")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TrainingWarning)  # told with the results
-        return run(data, out, **keywords, callbacks=[ProgressBar(console)])
+def load_source(source: Source) -> tuple[Dataset, str, TableDetails | None]:
+    """The data set, the task, and of a user's own table what else is known."""
+    if source.data in BUILTIN:
+        return *_load_builtin(source), None
+    path, lazy = Path(source.data), getattr(source, "lazy", False)
+    is_streamed = is_target_file(source.target) or is_to_be_streamed(path, lazy)
+    options = TableOptions(split_seed=source.split_seed, task=source.task, **source.columns)
+    if not is_streamed and (header := read_header(path)) is not None:
+        options.roles(header.names, source.target, header.source)
+    own = load_table(path, options, streamed=is_streamed)
+    table = TableDetails(own.encoder, source.target, source.id_column, own.unlabeled, own.notices)
+    return own.dataset, own.task, table
+
+
+def _load_builtin(source: Source) -> tuple[Dataset, str]:
+    """A built-in data set, whose columns, classes and splits are fixed."""
+    is_built_in = f"is for your own files; {source.data!r} is a built-in data set"
+    if given := list(source.given):
+        raise InputError(f"--{given[0]} {is_built_in}")
+    if source.task == "regression":
+        raise InputError(f"--task regression {is_built_in}, and those are of classes")
+    dataset = load(source.data, source.data_dir, source.split_seed)
+    return dataset, "classification" if source.task == "auto" else source.task
+
+
+def _run(
+    console: Console, data: Dataset, out: Path, devices: int | str | None = None, **options: Any
+) -> dict[str, Any]:
+    """The run, with a bar; what it warns of is told with the results."""
+    from piefs.app.run import run
+    from piefs.training.progress import ProgressBar
+    from piefs.training.sharding import sharded
+
+    with sharded(devices), warnings.catch_warnings():
+        warnings.simplefilter("ignore", TrainingWarning)
+        warnings.filterwarnings("ignore", "batch_size=.* is clipped")
+        return run(data, out, **options, callbacks=[ProgressBar(console)])
 
 
 def describe(console: Console, data: Dataset, table: TableDetails | None = None) -> None:
@@ -188,12 +209,15 @@ def describe(console: Console, data: Dataset, table: TableDetails | None = None)
 
 
 def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:
-    """The headline: scores by split, then the maps, then where everything is."""
-    if not is_first():
+    """The scores by split, what is to be known of them, the maps, then where everything is."""
+    if not metrics:  # the first process tells
         return
     if as_json:
         print(json.dumps(metrics))
         return
+    from piefs.report.scores import SHOWN
+    from piefs.training.diagnosis import Finding, overfitting
+
     splits = list(metrics["gram_error"])
     scores = Table("", *splits)
     for name, label, form in SHOWN:
@@ -206,7 +230,8 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
     for warning in metrics.get("warnings", ()):
         message = Finding.from_document(warning).message
         console.print(f"[yellow]Warning:[/yellow] {escape(message)}", soft_wrap=True)
-    console.print(_energy_table(metrics["energies"]))
+    energies = ", ".join(f"{energy:.3g}" for energy in metrics["energies"])
+    console.print(f"Energies of the {len(metrics['energies'])} maps: {energies}")
     if metrics["steps_saved"]:
         total = metrics["steps"] + metrics["steps_saved"]
         saved = f"{metrics['steps_saved']:,} of {total:,} steps"
@@ -217,12 +242,3 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
     page = RunFolder(out).report
     if page.is_file():
         console.print(f"What was learned, on one page: [bold]{page}[/bold]", soft_wrap=True)
-
-
-def _energy_table(energies: list[float]) -> Table:
-    """Energies of the maps, eight to a row so that narrow terminals can show them."""
-    table = Table("map", *(str(k + 1) for k in range(min(8, len(energies)))))
-    for start in range(0, len(energies), 8):
-        label = "energy" if start == 0 else f"{start + 1} …"
-        table.add_row(label, *(f"{energy:.3g}" for energy in energies[start : start + 8]))
-    return table

@@ -1,29 +1,35 @@
-"""A fitted model opened from its folder, and the rows it is used on."""
+"""A fitted model opened from its folder, the rows it is used on; `piefs inspect` and `export`."""
 
 from __future__ import annotations
 
+import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import numpy as np
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as RichTable
 
-from piefs.app.options import Rows
+from piefs.app.options import Force, Json, Model, Quiet, Rows
 from piefs.data import BUILTIN, load
 from piefs.data.encoder import TableEncoder
-from piefs.data.files import DOCUMENT, reading
-from piefs.data.readers import read_table
-from piefs.data.table import Table
+from piefs.data.files import DOCUMENT, read_document, reading
+from piefs.data.readers import read_header, read_table
+from piefs.data.table import Table, listing
 from piefs.errors import InputError
-from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
-from piefs.estimators.persistence import load_with_document
+
+COLUMNS_SHOWN, CLASSES_SHOWN = 20, 10
 
 
 @dataclass(frozen=True)
 class FittedModel:
     """A fitted estimator with the way it reads tables."""
 
-    estimator: PIEFSClassifier | PIEFSRegressor | PIEFSTransformer
+    estimator: Any
     document: dict[str, Any]
     encoder: TableEncoder
 
@@ -33,13 +39,14 @@ class FittedModel:
         return self.document["class_names"]
 
     @property
-    def id_column(self) -> str | None:
-        """The column that names rows, if there is one."""
-        return self.document.get("id")
+    def is_regressor(self) -> bool:
+        """Whether it predicts numbers."""
+        return type(self.estimator).__name__ == "PIEFSRegressor"
 
-    def predictor(self) -> PIEFSClassifier | PIEFSRegressor:
+    @property
+    def predictor(self) -> Any:
         """The estimator, if it can predict."""
-        if isinstance(self.estimator, PIEFSTransformer):
+        if not hasattr(self.estimator, "predict"):
             raise InputError(
                 "this model was fitted without labels: it transforms, but cannot predict"
             )
@@ -55,39 +62,47 @@ class EncodedRows:
     labels: np.ndarray | None = None
 
 
-def open_estimator(path: Path) -> tuple[Any, dict[str, Any]]:
-    """The estimator of a run's folder, or of the model folder in it, and its document."""
-    return load_with_document(path / "model" if (path / "model").is_dir() else path)
+def open_model(path: Path, data: str | None = None) -> FittedModel:
+    """The model of a run's folder, or of the model folder in it, with its way to read tables.
+
+    A text file of `data` that lacks its columns is refused before anything heavy is imported.
+    """
+    folder = _folder(path)
+    header = None if data is None or data in BUILTIN else read_header(Path(data))
+    if header is not None and (folder / DOCUMENT).is_file():
+        document = read_document(folder / DOCUMENT, "save the model again")
+        encoder = TableEncoder.from_document(document.get("table", {}))
+        encoder.transform(by_position(encoder, header))
+    return _with_table(path, *_loaded(path))
 
 
-def open_model(path: Path) -> FittedModel:
-    """The model of a run's folder, or of the model folder in it, with its way to read tables."""
-    return with_table(path, *open_estimator(path))
+def _folder(path: Path) -> Path:
+    return path / "model" if (path / "model").is_dir() else path
 
 
-def with_table(path: Path, estimator: Any, document: dict[str, Any]) -> FittedModel:
+def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
+    from piefs.estimators.persistence import load_with_document
+
+    return load_with_document(_folder(path))
+
+
+def _with_table(path: Path, estimator: Any, document: dict[str, Any]) -> FittedModel:
     """An estimator with the way its document says it reads tables."""
     if "table" not in document:
         raise InputError(f"{path} was saved from Python and does not say how to read tables")
     with reading(path / DOCUMENT, "save the model again"):
-        _check_names(document)
         encoder = TableEncoder.from_document(document["table"])
+        names, classes = document["class_names"], getattr(estimator, "classes_", None)
         if len(encoder.feature_names) != estimator.n_features_in_:
             raise InputError(f"{path}: the columns in model.json are not those of the model")
-        classes = getattr(estimator, "classes_", None)
-        if classes is not None and len(document["class_names"]) != len(classes):
+        if classes is not None and len(names) != len(classes):
             raise InputError(f"{path}: the class names in model.json are not those of the model")
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise InputError("the class names in model.json are damaged")
+        for name in ("dataset", "target", "id"):
+            if not isinstance(document[name], str | None):
+                raise InputError(f"{name} in model.json is damaged: it is no name")
         return FittedModel(estimator, document, encoder)
-
-
-def _check_names(document: dict[str, Any]) -> None:
-    """What names the data, the classes and the columns must be text."""
-    names = document["class_names"]
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError("the class names in model.json are damaged")
-    for name in ("dataset", "target", "id"):
-        if not isinstance(document[name], str | None):
-            raise InputError(f"{name} in model.json is damaged: it is no name")
 
 
 def read_rows(model: FittedModel, asked: Rows) -> EncodedRows:
@@ -110,3 +125,106 @@ def by_position(encoder: TableEncoder, table: Table) -> Table:
         columns = dict(zip(names, table.columns.values(), strict=True))
         return Table(columns, table.source)
     return table
+
+
+# --- inspect -----------------------------------------------------------------------------------
+
+
+def inspect(model: Model, as_json: Json = False) -> None:
+    """Show what a model is: its data, columns, target, settings and maps."""
+    opened = open_model(model)
+    if as_json:
+        print(json.dumps(opened.document))
+        return
+    with reading(model / DOCUMENT, "save the model again"):
+        tell_model(opened, Console(highlight=False))  # which takes long on long words
+
+
+def tell_model(model: FittedModel, console: Console) -> None:
+    """The model's data, columns, settings and maps, for people."""
+    document, columns = model.document, model.encoder.describe()
+    console.print(f"[bold]{document['estimator']}[/bold] fitted on {escape(document['dataset'])}")
+    if document["target"] and hasattr(model.estimator, "predict"):
+        console.print(f"predicts {escape(document['target'])}: {_described_target(model)}")
+    console.print(f"{document['n_features']} features:")
+    for line in columns[:COLUMNS_SHOWN]:
+        console.print(f"  {escape(line)}", style="dim", soft_wrap=True)
+    if len(columns) > COLUMNS_SHOWN:
+        console.print(f"  … and {len(columns) - COLUMNS_SHOWN} more columns", style="dim")
+    settings = RichTable("setting", "value")
+    for name, value in ({"seed": document.get("seed")} | document["settings"]).items():
+        settings.add_row(name, escape(_shown(value)))
+    console.print(settings)
+    energies = ", ".join(f"{energy:.3g}" for energy in document["energies"])
+    console.print(f"energies of the {len(document['energies'])} maps: {energies}")
+    console.print(f"Gram error ‖C − I‖² on its training rows: {document['gram_error']:.4f}")
+    versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
+    console.print(f"written with {escape(versions)}", style="dim")
+
+
+def _shown(value: Any) -> str:
+    """A setting in a few words: of an object the fields that are set."""
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    if not isinstance(value, dict):
+        return str(value)
+    if value.get("name") == "off":
+        return "off"
+    return ", ".join(f"{name}={_shown(v)}" for name, v in value.items() if v is not None)
+
+
+def _described_target(model: FittedModel) -> str:
+    if model.is_regressor:
+        mean, deviation = model.estimator.target_center_[0], model.estimator.target_scale_[0]
+        return f"a number, {mean:.4g} ± {deviation:.4g} in training"
+    names = model.class_names
+    more = f", … ({len(names)} classes)" if len(names) > CLASSES_SHOWN else ""
+    return escape(", ".join(names[:CLASSES_SHOWN]) + more)
+
+
+# --- export ------------------------------------------------------------------------------------
+
+
+def export(
+    model: Model,
+    chosen: Annotated[
+        Literal["onnx", "numpy"] | None,
+        typer.Option(
+            "--format",
+            help="onnx: a graph for ONNX runtimes; numpy: one Python file that needs numpy alone. "
+            "By default the name of --out decides.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="The file (.onnx or .py) to write, else model.onnx or model.py in MODEL."
+        ),
+    ] = None,
+    force: Force = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a model as a file for programs without piefs: coordinates, labels, probabilities."""
+    from piefs.estimators.export import SUFFIXES, exported, format_of
+    from piefs.estimators.export import export as write
+
+    if out is None:
+        if chosen is None:
+            raise InputError(f"say what to write: --format {'|'.join(SUFFIXES)}, or --out FILE")
+        out = model / f"model{SUFFIXES[chosen]}"
+    if format_of(out) != (chosen or format_of(out)):
+        raise InputError(f"{out} does not go with --format {chosen}: its name ends otherwise")
+    if out.exists() and not force:
+        raise InputError(f"{out} exists; choose another --out, or --force to replace it")
+    estimator, document = _loaded(model)
+    names: dict[str, Any] = {}
+    if "table" in document:  # as `piefs fit` leaves it
+        opened = _with_table(model, estimator, document)
+        names = {"labels": opened.class_names or None, "table": opened.encoder}
+    plain = exported(estimator, **names)
+    write(plain, out)
+    if not quiet:
+        features = "" if plain.feature_names is None else f" ({listing(plain.feature_names)})"
+        n = plain.document()["n_features"]
+        said = f"X has {n} numbers a row, encoded and without gaps{features}"
+        print(f"{out}: {said}.", file=sys.stderr)

@@ -12,15 +12,27 @@ import typer
 
 from piefs.errors import InputError
 
-Task = Literal["auto", "classification", "regression", "unsupervised"]
-SplitName = Literal["train", "validation", "test"]
 
-
-def _existing(path: Path) -> Path:
+def _model(path: Path) -> Path:
     """The folder, if there is one: a mistyped name is refused before anything heavy is loaded."""
     if not path.exists():
         raise InputError(f"there is no model at {path}")
     return path
+
+
+def _data(data: str) -> str:
+    """The name of a data set, or of a file that exists."""
+    from piefs.data import BUILTIN
+
+    path = Path(data)
+    if data in BUILTIN or path.exists():
+        return data
+    if path.suffix:
+        raise InputError(f"{path} does not exist; check the name and the folder")
+    raise InputError(
+        f"unknown data set {data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
+        "(.csv, .tsv, .parquet, .arrow, .npz, .npy, .zarr)"
+    )
 
 
 TABLE, MODEL, MACHINE = "The table", "The model", "The machine"
@@ -39,14 +51,14 @@ Dask = Annotated[
     typer.Option(help="Train on a Dask cluster: its scheduler's address, e.g. tcp://host:8786."),
 ]
 Model = Annotated[
-    Path,
-    typer.Argument(help="A run's folder, or the model folder in it.", callback=_existing),
+    Path, typer.Argument(help="A run's folder, or the model folder in it.", callback=_model)
 ]
 Data = Annotated[
     str,
     typer.Argument(
         help="A file (.csv, .tsv, .parquet, .arrow, .npz, .npy, .zarr), a folder of .parquet "
-        "files, or a built-in data set."
+        "files, or a built-in data set.",
+        callback=_data,
     ),
 ]
 BuiltIn = Annotated[str, typer.Argument(help="A built-in data set.")]
@@ -78,7 +90,8 @@ class Source:
         str | None, _option(TABLE, "The column to predict, or an .npy file of labels.")
     ] = None
     task: Annotated[
-        Task, _option(TABLE, "What to learn; auto decides by the values of the target.")
+        Literal["auto", "classification", "regression", "unsupervised"],
+        _option(TABLE, "What to learn; auto decides by the values of the target."),
     ] = "auto"
     missing: Annotated[
         Literal["error", "impute"], _option(TABLE, "What to do with missing values.")
@@ -97,14 +110,8 @@ class Source:
     @property
     def columns(self) -> dict[str, Any]:
         """What the columns of a user's own file are for."""
-        return {
-            "target": self.target,
-            "drop": tuple(self.drop or ()),
-            "id_column": self.id_column,
-            "group": self.group,
-            "time": self.time,
-            "missing": self.missing,
-        }
+        names = ("target", "id_column", "group", "time", "missing")
+        return {name: getattr(self, name) for name in names} | {"drop": tuple(self.drop or ())}
 
     @property
     def given(self) -> dict[str, Any]:
@@ -127,7 +134,8 @@ class Rows:
 
     data: Data
     split: Annotated[
-        SplitName, typer.Option("--split", help="Which part of a built-in data set.")
+        Literal["train", "validation", "test"],
+        typer.Option("--split", help="Which part of a built-in data set."),
     ] = "test"
     data_dir: DataDir = None
 
@@ -137,9 +145,6 @@ class LargeRows(Rows):
     """Rows that may be too many for memory."""
 
     lazy: Lazy = None
-
-
-METRIC_PARTS = ("scope", "constraint", "bound", "depth")
 
 
 @dataclass(frozen=True)
@@ -166,22 +171,12 @@ class ModelOptions:
             "cayley, exponential, dense.",
         ),
     ] = None
-    metric_scope: Annotated[
-        str | None,
-        _option(MODEL, "local, global, global-scales, global-rotation or composed."),
-    ] = None
-    metric_constraint: Annotated[str | None, _option(MODEL, "volume or trace.")] = None
-    metric_bound: Annotated[float | None, _option(MODEL, "Bound on every |log λ|.")] = None
-    metric_depth: Annotated[
-        int | None, _option(MODEL, "Size of the rotation: sweeps, reflections or rank.")
-    ] = None
     n_components: Annotated[
         str | None,
         _option(
             MODEL,
             "Number of maps K, or auto: the fewest that match the best validation loss.",
-            "-k",
-            "--n-components",
+            *("-k", "--n-components"),
         ),
     ] = None
     steps: Annotated[
@@ -199,10 +194,6 @@ class ModelOptions:
         """The estimators' keywords that were given as options."""
         keywords = {field.name: getattr(self, field.name) for field in fields(self)}
         del keywords["config"]
-        parts = {name: keywords.pop(f"metric_{name}") for name in METRIC_PARTS}
-        parts = {"name": keywords.pop("metric"), **parts}
-        keywords["metric"] = {name: value for name, value in parts.items() if value is not None}
-        keywords["metric"] = keywords["metric"] or None
         keywords["random_state"] = keywords.pop("seed")
         keywords["steps_per_component"] = keywords.pop("steps")
         keywords["n_components"] = _number_of_maps(self.n_components)
@@ -243,10 +234,14 @@ class Machine:
     ] = None
 
 
-def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[..., None]], None]:
+Command = Callable[..., None]
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:
     """Register a command. A parameter that is a group stands for its options; all have --debug."""
 
-    def register(function: Callable[..., None]) -> None:
+    def register(function: Command) -> Command:
         hints = get_type_hints(function, include_extras=True)
         groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
 
@@ -258,25 +253,23 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Callable[...
             function(**given)
 
         parameters: list[inspect.Parameter] = []
-        for parameter in inspect.signature(function).parameters.values():
-            group = groups.get(parameter.name)
-            parameters += _parameters(group) if group else [_typed(parameter, hints)]
-        debug = inspect.Parameter("debug", _KEYWORD, default=False, annotation=Debug)
-        call.__signature__ = inspect.Signature([*parameters, debug])  # pyright: ignore
-        call.__annotations__ = {one.name: one.annotation for one in (*parameters, debug)}
+        for one in inspect.signature(function).parameters.values():
+            group = groups.get(one.name)
+            parameters += _typed(group) if group else [_typed_as(one, hints)]
+        parameters.append(inspect.Parameter("debug", _KEYWORD, default=False, annotation=Debug))
+        call.__signature__ = inspect.Signature(parameters)  # pyright: ignore
+        call.__annotations__ = {one.name: one.annotation for one in parameters}
         call.__name__, call.__doc__ = function.__name__, function.__doc__
         app.command(name)(call)
+        return function
 
     return register
 
 
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
-
-
-def _parameters(group: Any) -> list[inspect.Parameter]:
+def _typed(group: Any) -> list[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
-    return [_typed(one, hints) for one in inspect.signature(group).parameters.values()]
+    return [_typed_as(one, hints) for one in inspect.signature(group).parameters.values()]
 
 
-def _typed(parameter: inspect.Parameter, hints: dict[str, Any]) -> inspect.Parameter:
+def _typed_as(parameter: inspect.Parameter, hints: dict[str, Any]) -> inspect.Parameter:
     return parameter.replace(annotation=hints[parameter.name], kind=_KEYWORD)

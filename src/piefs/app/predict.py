@@ -7,50 +7,49 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
 from piefs.app.model import EncodedRows, FittedModel, by_position, open_model, read_rows
-from piefs.app.options import LargeRows, Rows
+from piefs.app.options import Json, LargeRows, Model, OutFile, Quiet, Rows
 from piefs.data import BUILTIN, Split
 from piefs.data.streamed import is_to_be_streamed, open_streamed
 from piefs.data.target import label_texts, target_numbers
 from piefs.data.writers import Block, check_streamable, csv_texts, write_blocks, write_table
 from piefs.errors import InputError
-from piefs.estimators import PIEFSRegressor
-from piefs.report.scores import classification_scores, regression_scores
 
 
-def write_coordinates(path: Path, rows: LargeRows, out: Path | None, *, quiet: bool) -> None:
-    """Coordinates as columns phi1 … phiK, after the column that names rows."""
-    model = open_model(path)
-    names = model.estimator.get_feature_names_out()
+def transform(model: Model, rows: LargeRows, out: OutFile = None, quiet: Quiet = False) -> None:
+    """Write the coordinates φ₁ … φ_K of each row."""
+    opened = open_model(model, rows.data)
+    names = opened.estimator.get_feature_names_out()
 
     def columns(x: np.ndarray) -> Block:
-        phi = model.estimator.transform(x)
-        return {str(name): phi[:, k] for k, name in enumerate(names)}
+        return dict(zip(map(str, names), opened.estimator.transform(x).T, strict=True))
 
-    _write(model, rows, out, "coordinates", columns, quiet)
+    _write(opened, rows, out, "coordinates", columns, quiet)
 
 
-def write_predictions(path: Path, rows: LargeRows, out: Path | None, *, quiet: bool) -> None:
-    """The number predicted for each row, or its most probable class and all probabilities."""
-    model = open_model(path)
-    predictor = model.predictor()
+def predict(model: Model, rows: LargeRows, out: OutFile = None, quiet: Quiet = False) -> None:
+    """Write the label and the class probabilities of each row, or the predicted number."""
+    opened = open_model(model, rows.data)
+    predictor, names = opened.predictor, opened.class_names
 
     def columns(x: np.ndarray) -> Block:
-        if isinstance(predictor, PIEFSRegressor):
+        if opened.is_regressor:
             return {"prediction": predictor.predict(x)}
         probabilities = predictor.predict_proba(x)
-        labels = np.array(model.class_names, dtype=object)[probabilities.argmax(axis=1)]
-        by_class = {f"p({name})": probabilities[:, c] for c, name in enumerate(model.class_names)}
-        return {"prediction": labels} | by_class
+        labels = np.array(names, dtype=object)[probabilities.argmax(axis=1)]
+        by_class = zip((f"p({name})" for name in names), probabilities.T, strict=True)
+        return {"prediction": labels} | dict(by_class)
 
-    _write(model, rows, out, "predictions", columns, quiet)
+    _write(opened, rows, out, "predictions", columns, quiet)
 
 
 def _write(
@@ -63,12 +62,11 @@ def _write(
 ) -> None:
     """Write what `compute` makes of the features of all rows, block by block if they are many."""
     unseen: Counter[str] = Counter()
-    data = asked.data
-    is_streamed = data not in BUILTIN and is_to_be_streamed(Path(data), asked.lazy)
+    is_streamed = asked.data not in BUILTIN and is_to_be_streamed(Path(asked.data), asked.lazy)
     if is_streamed:
         if out is not None:
             check_streamable(out)
-        n_rows, blocks = _streamed(model, data, unseen)
+        n_rows, blocks = _streamed(model, asked.data, unseen)
     else:
         rows = read_rows(model, asked)
         n_rows, blocks = len(rows.x), iter([rows])
@@ -85,16 +83,20 @@ def _write(
         except OSError as error:
             raise InputError(f"cannot write to {out} ({error.strerror})") from error
     if not quiet:
-        _tell(unseen, None if out is None else f"{n_rows:,} rows of {what} are in {out}.")
+        for name, count in unseen.items():
+            note = f"note: {count:,} values of {name!r} were rare or unknown in training; "
+            print(note + "they count as none of its categories", file=sys.stderr)
+        if out is not None:
+            print(f"{n_rows:,} rows of {what} are in {out}.", file=sys.stderr)
 
 
 def _streamed(
     model: FittedModel, data: str, unseen: Counter[str]
 ) -> tuple[int, Iterator[EncodedRows]]:
     """How many rows a table has, and its blocks; `unseen` counts categories as they are read."""
-    table, encoder = open_streamed(Path(data)), model.encoder
+    table, encoder, identifier = open_streamed(Path(data)), model.encoder, model.document.get("id")
     needed = [column.name for column in encoder.used]
-    needed += [] if model.id_column is None else [model.id_column]
+    needed += [] if identifier is None else [identifier]
     # All columns if those that are needed go by other names (`by_position`).
     names = needed if set(needed) <= set(table.names) else None
 
@@ -109,9 +111,8 @@ def _streamed(
 
 def _identifiers(model: FittedModel, rows: EncodedRows) -> Block:
     """The column that names rows, if there is one."""
-    if model.id_column is None or rows.table is None:
-        return {}
-    return {model.id_column: rows.table.column(model.id_column)}
+    name = model.document.get("id")
+    return {} if name is None or rows.table is None else {name: rows.table.column(name)}
 
 
 def _with_progress(blocks: Iterator[Block], n: int, what: str, quiet: bool) -> Iterator[Block]:
@@ -124,34 +125,27 @@ def _with_progress(blocks: Iterator[Block], n: int, what: str, quiet: bool) -> I
             progress.advance(task, len(next(iter(block.values()))))
 
 
-def _tell(unseen: Counter[str], where: str | None) -> None:
-    """Say which categories the model has no column for, and where the results are."""
-    for name, count in unseen.items():
-        print(
-            f"note: {count:,} values of {name!r} were rare or unknown in training; "
-            "they count as none of its categories",
-            file=sys.stderr,
-        )
-    if where is not None:
-        print(where, file=sys.stderr)
+def score(
+    model: Model,
+    rows: Rows,
+    target: Annotated[
+        str | None, typer.Option(help="The column with the truth, if its name differs.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure a model on rows whose labels, or numbers, are known."""
+    opened = open_model(model, rows.data)
+    predictor, encoded = opened.predictor, read_rows(opened, rows)
+    y, known = _truth(opened, encoded, target or opened.document["target"], rows.data)
+    from piefs.report.scores import classification_scores, regression_scores
 
-
-def show_scores(path: Path, asked: Rows, *, target: str | None, as_json: bool) -> None:
-    """Scores and Gram errors on rows with known labels, or with known numbers."""
-    model = open_model(path)
-    predictor = model.predictor()
-    rows = read_rows(model, asked)
-    target = target or model.document["target"]
-    if isinstance(predictor, PIEFSRegressor):
-        measure, (y, known) = regression_scores, _known_numbers(rows, target, asked.data)
-    else:
-        measure, (y, known) = classification_scores, _known_labels(model, rows, target)
-    part = Split(rows.x[known], y[known])
-    result = {"n_rows": len(part)} | measure(predictor, part) | predictor.gram_errors(rows.x)
+    measure = regression_scores if opened.is_regressor else classification_scores
+    part = Split(encoded.x[known], y[known])
+    result = {"n_rows": len(part)} | measure(predictor, part) | predictor.gram_errors(encoded.x)
     if as_json:
         print(json.dumps(result))
         return
-    table = RichTable("score", escape(asked.data))
+    table = RichTable("score", escape(rows.data))
     for name, value in result.items():
         label = "calibration error (ece)" if name == "ece" else name
         table.add_row(label, _formatted(name, value))
@@ -167,41 +161,28 @@ def _formatted(name: str, value: float | None) -> str:
     return f"{value:.4g}" if name in ("rmse", "mae") else f"{value:.4f}"
 
 
-def _known_labels(
-    model: FittedModel, rows: EncodedRows, target: str | None
+def _truth(
+    model: FittedModel, rows: EncodedRows, target: str | None, data: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Class indices of the rows, and which rows have one."""
+    """Class indices of the rows, or their numbers, and which rows have one."""
     if rows.table is None:
+        if model.is_regressor:
+            raise InputError(f"{data} is a data set of classes, and this model predicts numbers")
         labels = np.asarray(rows.labels)
         return labels, np.arange(len(labels))
-    texts = label_texts(rows.table, _named(target))
-    index = {name: c for c, name in enumerate(model.class_names)}
-    unknown = sorted({text for text in texts if text and text not in index})
-    if unknown:
-        raise InputError(
-            f"column {target!r} has classes the model does not know: {', '.join(unknown[:5])}"
-        )
-    codes = np.array([index.get(text, -1) for text in texts], dtype=np.int32)
-    return codes, _some(np.flatnonzero(texts != ""), target)
-
-
-def _known_numbers(
-    rows: EncodedRows, target: str | None, data: str
-) -> tuple[np.ndarray, np.ndarray]:
-    """The true numbers of the rows, and which rows have one."""
-    if rows.table is None:
-        raise InputError(f"{data} is a data set of classes, and this model predicts numbers")
-    values = target_numbers(rows.table, _named(target))
-    return values, _some(np.flatnonzero(~np.isnan(values)), target)
-
-
-def _named(target: str | None) -> str:
     if target is None:
         raise InputError("name the column that holds the truth with --target")
-    return target
-
-
-def _some(known: np.ndarray, target: str | None) -> np.ndarray:
+    if model.is_regressor:
+        y = target_numbers(rows.table, target)
+        known = np.flatnonzero(~np.isnan(y))
+    else:
+        texts = label_texts(rows.table, target)
+        known, index = np.flatnonzero(texts != ""), {n: c for c, n in enumerate(model.class_names)}
+        if unknown := sorted(set(texts[known]) - set(index)):
+            raise InputError(
+                f"column {target!r} has classes the model does not know: {', '.join(unknown[:5])}"
+            )
+        y = np.array([index.get(text, -1) for text in texts], dtype=np.int32)
     if not len(known):
         raise InputError(f"column {target!r} is empty: there is nothing to compare with")
-    return known
+    return y, known

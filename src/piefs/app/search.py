@@ -32,6 +32,7 @@ SHARES = (1 / REDUCTION**2, 1 / REDUCTION, 1.0)
 ALL_STEPS = len(SHARES) - 1
 N_TRIALS, MOST_TRIALS = 18, 200
 ABOUT, RECORDS, BEST = "tune.json", "trials.jsonl", "best.json"
+NUMBERS = ("loss", "losses_error", "score", "seconds", "share")
 
 Tell = Callable[[str, int, int], None]
 Job = tuple[int, int, Keywords]  # a candidate, the share of its steps, its keywords
@@ -94,19 +95,20 @@ def tune(
     out
         Folder for a record of each fit; a second call does only what is missing.
     tell
-        Called with what is counted ("defaults", "trials" or "seconds"), how many of them are done,
-        and of how many.
+        Called with what is counted ("defaults", "trials" or "seconds"), how many are done, of how
+        many.
     """
     if n_trials is not None and not 1 <= n_trials <= MOST_TRIALS:
         raise InputError(f"n_trials must be from 1 to {MOST_TRIALS}, not {n_trials}")
     if budget_minutes is not None and not budget_minutes > 0:
         raise InputError(f"the budget must be a number of minutes above 0, not {budget_minutes}")
     data = rows_of(X, y, validation_data, task, standardize, seed)
-    n_jobs, fixed = None if n_jobs == 1 else n_jobs, fixed or {}
     most = n_trials or (N_TRIALS if budget_minutes is None else MOST_TRIALS)
-    search = Search(data, fixed, seed, None if out is None else Path(out))
+    folder = None if out is None else Path(out)
+    search = Search(data, fixed or {}, seed, folder)
+    n_jobs = None if n_jobs == 1 else n_jobs
     with (
-        nullcontext() if out is None else held(Path(out)),
+        nullcontext() if folder is None else held(folder),
         open_workers(candidate_fit, (data, seed), n_jobs=n_jobs, dask=dask) as workers,
     ):
         return search.run(workers, most, 60 * (budget_minutes or np.inf), tell)
@@ -126,7 +128,11 @@ class Search:
     def __init__(self, data: TuningData, fixed: Keywords, seed: int, out: Path | None) -> None:
         self.data, self.fixed, self.seed, self.out = data, fixed, seed, out
         self.names = open_to_choice(fixed)
-        self.study = _study(seed)
+        self.optuna = files.optional("optuna", "a search for settings", "tune")
+        self.optuna.logging.set_verbosity(self.optuna.logging.WARNING)
+        sampler = self.optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+        pruner = self.optuna.pruners.SuccessiveHalvingPruner(1, REDUCTION)
+        self.study = self.optuna.create_study(sampler=sampler, pruner=pruner)
         self.trials: list[Any] = []
         self.waiting: list[tuple[int, int]] = []  # candidates that go on, and with which share
         self.records: dict[tuple[int, int], Record] = {}
@@ -176,7 +182,7 @@ class Search:
         trial = self._asked({})
         if drawn(trial, self.names):
             return trial
-        self.study.tell(trial, state=_optuna().trial.TrialState.FAIL)
+        self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
         return self._asked({f"change {self.names[index % len(self.names)]}": True})
 
     def _asked(self, params: dict[str, Any]) -> Any:
@@ -199,7 +205,7 @@ class Search:
     def _take(self, record: Record) -> None:
         """Tell Optuna of a loss; a candidate among the best third so far goes on."""
         index, rung, loss = record["trial"], record["rung"], record["loss"]
-        trial, state = self.trials[index], _optuna().trial.TrialState
+        trial, state = self.trials[index], self.optuna.trial.TrialState
         self.records[index, rung] = record
         if loss is None:
             self.study.tell(trial, state=state.FAIL)
@@ -222,11 +228,11 @@ class Search:
         if not (self.out / ABOUT).is_file():
             return files.write_json(self.out / ABOUT, about)
         found = read_document(self.out / ABOUT, "choose another --out")
-        differing = [name for name in about if found.get(name) != about[name]]
-        if differing:
-            raise InputError(
-                f"{self.out} holds a search with another {differing[0]}; choose another --out"
-            )
+        for name in about:
+            if found.get(name) != about[name]:
+                raise InputError(
+                    f"{self.out} holds a search with another {name}; choose another --out"
+                )
         path = self.out / RECORDS
         if not path.is_file():
             return
@@ -244,7 +250,7 @@ class Search:
     def _replay(self, record: Record) -> None:
         """Take a record of an earlier call; a ValueError or LookupError if it cannot be one."""
         index, rung = record["trial"], record["rung"]
-        _check(record, len(self.data.validation[0]))
+        record |= _outcome(record, len(self.data.validation[0]))
         if rung == (0 if index else ALL_STEPS):  # its first fit; others may have been under way
             self.trials += [None] * (range(MOST_TRIALS)[index] + 1 - len(self.trials))
             self.trials[index] = self._asked(record["params"])
@@ -257,6 +263,7 @@ class Search:
     def _verdict(self) -> Tuned:
         """The best with all steps, and by how much it beats the defaults."""
         whole = [record for (_, rung), record in self.records.items() if rung == ALL_STEPS]
+        others = [record for (_, rung), record in self.records.items() if rung < ALL_STEPS]
         defaults = self.records[0, ALL_STEPS]
         finalists = sorted((r for r in whole if r["loss"] is not None), key=lambda r: r["loss"])
         if not finalists:
@@ -265,41 +272,15 @@ class Search:
         if defaults["loss"] is not None:
             rows = np.subtract(defaults["row_losses"], winner["row_losses"])
             gain, error = float(rows.mean()), float(rows.std() / np.sqrt(len(rows)))
-        if gain <= error:
-            winner = defaults
-        others = [record for (_, rung), record in self.records.items() if rung < ALL_STEPS]
+        keywords = winner["keywords"] if gain > error else defaults["keywords"]
         if self.out is not None:
-            files.write_json(self.out / BEST, winner["keywords"])
-        return Tuned(winner["keywords"], finalists + others, gain, error)
+            files.write_json(self.out / BEST, keywords)
+        return Tuned(keywords, finalists + others, gain, error)
 
 
-def _check(record: Record, n_rows: int) -> None:
-    """Refuse a record without its numbers, or with losses of other than n_rows rows."""
+def _outcome(record: Record, n_rows: int) -> Record:
+    """The losses of a record as numbers, or why it has none."""
     if record["loss"] is None:
-        if not isinstance(record["error"], str):
-            raise ValueError("neither a loss nor the reason why there is none")
-        return
-    numbers = [record[name] for name in ("loss", "losses_error", "score", "seconds", "share")]
-    if {type(number) for number in numbers + record["row_losses"]} - {float, int}:
-        raise ValueError("a number is missing")
-    if len(record["row_losses"]) != n_rows:
-        raise ValueError("the losses are not those of the validation rows")
-
-
-def _study(seed: int) -> Any:
-    """A study in memory: our records say all there is to know."""
-    optuna = _optuna()
-    optuna.logging.set_verbosity(optuna.logging.WARNING)
-    sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-    pruner = optuna.pruners.SuccessiveHalvingPruner(1, REDUCTION)
-    return optuna.create_study(sampler=sampler, pruner=pruner)
-
-
-def _optuna() -> Any:
-    try:
-        import optuna
-    except ImportError as error:
-        raise InputError(
-            "a search for settings needs Optuna: pip install 'piefs-learn[tune]'"
-        ) from error
-    return optuna
+        return {"error": str(record["error"])}
+    rows = np.array(record["row_losses"], float).reshape(n_rows)
+    return {name: float(record[name]) for name in NUMBERS} | {"row_losses": rows.tolist()}

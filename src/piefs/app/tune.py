@@ -5,60 +5,70 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from piefs.app.fit import describe, load_source
-from piefs.app.options import Source
-from piefs.app.search import BEST, Tuned, tune
-from piefs.data import Dataset
+from piefs.app.options import Dask, Json, Quiet, Seed, Source
 from piefs.errors import InputError
+
+if TYPE_CHECKING:
+    from piefs.app.search import Tuned
 
 ROWS_SHOWN = 8
 
 
-def tune_data(source: Source, out: Path, *, quiet: bool, as_json: bool, **options: Any) -> None:
-    """Search on the training and validation rows of a data set; its test rows are never used."""
+def tune(
+    source: Source,
+    budget: Annotated[
+        float | None,
+        typer.Option(help="Minutes to search for; as many trials as they allow.", min=0.01),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(help="How many settings to try, 18 if no budget is given.", min=1, max=200),
+    ] = None,
+    jobs: Annotated[int | None, typer.Option(help="Trials at a time, 1 by default.", min=1)] = None,
+    dask: Dask = None,
+    seed: Seed = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder for the records; the same command continues there."),
+    ] = None,
+    quiet: Quiet = False,
+    as_json: Json = False,
+) -> None:
+    """Search for better settings on validation rows; test rows are never used."""
+    out = out or Path("runs") / f"tune-{Path(source.data).stem}-{seed}"
     console = Console(quiet=quiet or as_json)
     data, task, _ = load_source(source)
     if task == "unsupervised":
         raise InputError("there is nothing to tune by without labels: name a --target")
     describe(console, data)
-    tuned = _search(console, data, task, out, options)
-    command = fit_command(source, out / BEST if tuned.beats_defaults else None)
-    if as_json:
-        print(json.dumps(_summary(tuned) | {"command": command}))
-        return
-    console.print(_table(tuned))
-    console.print(_verdict(tuned), soft_wrap=True)
-    them = "these settings" if tuned.beats_defaults else "the defaults"
-    console.print(f"Fit with {them}:  [bold]{command}[/bold]", soft_wrap=True)
+    from piefs.app import search
 
-
-def _search(
-    console: Console, data: Dataset, task: str, out: Path, options: dict[str, Any]
-) -> Tuned:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     with bar:
         shown = bar.add_task("", total=None)
-
-        def tell(what: str, done: int, total: int) -> None:
-            bar.update(shown, description=what, completed=done, total=total)
-
-        return tune(
-            data.train.x,
-            data.train.y,
+        tuned = search.tune(
+            *(data.train.x, data.train.y),
             validation_data=(data.validation.x, data.validation.y),
             task=task,
             standardize=data.standardize,
             out=out,
-            tell=tell,
-            **options,
+            tell=lambda what, done, total: bar.update(
+                shown, description=what, completed=done, total=total
+            ),
+            **{"budget_minutes": budget, "n_trials": trials, "n_jobs": jobs, "dask": dask},
+            seed=seed,
         )
+    best = out / search.BEST if tuned.beats_defaults else None
+    _tell(console, tuned, fit_command(source, best), as_json=as_json)
 
 
 def fit_command(source: Source, best: Path | None) -> str:
@@ -72,32 +82,29 @@ def fit_command(source: Source, best: Path | None) -> str:
     return shlex.join(words)
 
 
-def _table(tuned: Tuned) -> Table:
-    """The candidates that were fitted with all steps, the best first."""
-    whole = [record for record in tuned.records if record["share"] == 1 and record["loss"]]
+def _tell(console: Console, tuned: Tuned, command: str, *, as_json: bool) -> None:
+    """The candidates that were fitted with all steps, the best first; then the verdict."""
+    if as_json:
+        names = ("keywords", "beats_defaults", "gain", "gain_error")
+        summary: dict[str, Any] = {name: getattr(tuned, name) for name in names}
+        summary["n_trials"] = len({record["trial"] for record in tuned.records})
+        print(json.dumps(summary | {"command": command}))
+        return
     table = Table("validation loss", "score", "s", "settings")
+    whole = [record for record in tuned.records if record["share"] == 1 and record["loss"]]
     for record in whole[:ROWS_SHOWN]:
         loss = f"{record['loss']:.4f} ± {record['losses_error']:.4f}"
         settings = ", ".join(f"{name}={value}" for name, value in record["keywords"].items())
         score, seconds = f"{record['score']:.4f}", f"{record['seconds']:.0f}"
         table.add_row(loss, score, seconds, settings or "the defaults")
-    return table
-
-
-def _verdict(tuned: Tuned) -> str:
+    console.print(table)
     if tuned.beats_defaults:
-        return (
-            f"Better than the defaults by {tuned.gain:.4f} ± {tuned.gain_error:.4f} of validation "
-            "loss. They were chosen for that loss, so expect a little less on new rows."
+        them, gain = "these settings", f"{tuned.gain:.4f} ± {tuned.gain_error:.4f}"
+        verdict = (
+            f"Better than the defaults by {gain} of validation loss. They were chosen for that "
+            "loss, so expect a little less on new rows."
         )
-    return "No settings beat the defaults by more than the noise of the validation rows: keep them."
-
-
-def _summary(tuned: Tuned) -> dict[str, Any]:
-    return {
-        "keywords": tuned.keywords,
-        "beats_defaults": tuned.beats_defaults,
-        "gain": tuned.gain,
-        "gain_error": tuned.gain_error,
-        "n_trials": len({record["trial"] for record in tuned.records}),
-    }
+    else:
+        them, verdict = "the defaults", "No settings beat the defaults beyond the noise: keep them."
+    console.print(verdict, soft_wrap=True)
+    console.print(f"Fit with {them}:  [bold]{command}[/bold]", soft_wrap=True)

@@ -26,6 +26,7 @@ from piefs.errors import InputError
 
 STREAMED_KINDS = ".npy, .parquet, a folder of .parquet files, or .zarr"
 DELIMITERS = ",;\t"
+HEAD_BYTES = 2**20  # in which a header is looked for
 DECIMAL_COMMA = re.compile(r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$")
 
 
@@ -69,6 +70,26 @@ def read_csv(path: Path) -> Table:
             cells = (DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in cells)
         columns[name] = np.fromiter(cells, object, len(rows))
     return Table(columns, str(path), np.array(lines, int), "line")
+
+
+def read_header(path: Path) -> Table | None:
+    """The columns of a text table without its rows.
+
+    None of other files, and where the whole file has to be seen to say what is wrong with it.
+    """
+    if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
+        return None
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        is_whole = not file.read(1)
+    try:
+        text = (head if is_whole else head[: head.rfind(b"\n") + 1]).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    if not text.strip() or "\0" in text:
+        return None
+    names = _header(next(_records(text, _delimiter(text), path))[1], path)
+    return Table({name: np.zeros(0) for name in names}, str(path))
 
 
 def _text(path: Path) -> str:

@@ -233,9 +233,9 @@ def test_a_joint_run_can_polish_maps_that_were_trained_in_turn(rings):
     np.testing.assert_array_equal(polished.readout.weights, begun.readout.weights)
 
 
-def test_unknown_schedules_are_refused(rings):
-    with pytest.raises(ValueError, match="solver"):
-        train(rings, toys.changed(CONFIG, schedule="random"), n_outputs=2)
+def test_unknown_solvers_are_refused():
+    with pytest.raises(InputError, match="unknown solver"):
+        Settings.of(solver="random")
 
 
 # --- estimators --------------------------------------------------------------------------------

@@ -12,9 +12,11 @@ from sklearn.model_selection import train_test_split
 from piefs.core.model import Readout
 from piefs.errors import InputError
 from piefs.training.batches import Samples
+from piefs.training.diagnosis import loss_by_chance
 from piefs.training.solvers import Task
 
 ROWS_TO_CHOOSE_BY = 20_000
+AS_GOOD = 0.02  # of the loss by chance: what so small a share brings is not worth a map
 FAR_BELOW = 100.0  # a logit for classes that no row with a weight has
 
 
@@ -64,7 +66,8 @@ def fewest_maps(
 ) -> tuple[int, Readout]:
     """The fewest leading maps that do as well as any number of them, and their readout.
 
-    That is, their loss on held-out rows is within a standard error of the lowest.
+    That is, their loss on held-out rows is within a standard error of the lowest, or within a small
+    share of the loss by chance.
     """
     labelled = np.flatnonzero(samples.label_weights > 0)
     spread = np.linspace(0, len(labelled) - 1, min(len(labelled), ROWS_TO_CHOOSE_BY)).astype(int)
@@ -73,15 +76,15 @@ def fewest_maps(
     readouts = [solved_readout(phi[:, :n], samples, task.n_outputs) for n in numbers]
     pairs = zip(numbers, readouts, strict=True)
     losses = [task.losses(readout(held_phi[:, :n]), held.targets) for n, readout in pairs]
-    n = fewest_within_error(np.stack(losses, axis=1))
+    n = fewest_within_error(np.stack(losses, axis=1), loss_by_chance(samples) or 0.0)
     return n, readouts[n - 1]
 
 
-def fewest_within_error(losses: np.ndarray) -> int:
+def fewest_within_error(losses: np.ndarray, chance: float = 0.0) -> int:
     """The first column of losses, (rows, K), whose mean is within an error of the lowest one."""
     means = losses.mean(axis=0)
     best = int(np.argmin(means))
-    error = losses[:, best].std() / np.sqrt(len(losses))
+    error = max(losses[:, best].std() / np.sqrt(len(losses)), AS_GOOD * chance)
     return 1 + int(np.argmax(means <= means[best] + error))
 
 

@@ -11,6 +11,7 @@ from sklearn.metrics import log_loss
 
 import toys
 from piefs import PIEFSClassifier
+from piefs.core import objectives as core_objectives
 from piefs.core.losses import (
     Readout,
     cross_entropy,
@@ -30,7 +31,6 @@ from piefs.core.objectives import (
     Trainable,
     all_maps_readout,
     init_prefix_readouts,
-    loss_on,
 )
 from piefs.core.weighting import Dampened, Static
 from piefs.errors import InputError
@@ -43,6 +43,9 @@ from piefs.training.state import WarmStart
 from piefs.training.step import descend
 
 K, D, N, C = 3, 4, 20, 2
+
+# Compiled whole; operation by operation it would compile far longer.
+loss_on = jax.jit(core_objectives.loss_on, static_argnums=0)
 
 
 @pytest.fixture

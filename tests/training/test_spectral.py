@@ -2,6 +2,7 @@
 
 import json
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -28,8 +29,8 @@ def test_the_loss_is_distance_and_energy(rng, float64):
     x, target = jnp.asarray(rng.normal(size=(9, 2))), jnp.asarray(rng.normal(size=(9, 3)))
     batch = Batch(x, jnp.zeros((9, 3)), target, jnp.ones(9), jnp.ones(9))
     params = Trainable(maps, Off(), init_readout(0, 3))
-    loss, record = loss_on(SpectralObjective(0.3), params, batch)
-    phi, gradients = maps.coordinates_and_gradients(x)
+    loss, record = jax.jit(loss_on, static_argnums=0)(SpectralObjective(0.3), params, batch)
+    phi, gradients = jax.jit(type(maps).coordinates_and_gradients)(maps, x)
     distance = np.mean(np.sum((np.asarray(phi) - np.asarray(target)) ** 2, axis=1))
     energy = np.mean(np.sum(np.asarray(gradients) ** 2, axis=(1, 2)))
     assert float(loss) == pytest.approx(distance + 0.3 * energy, rel=1e-12)

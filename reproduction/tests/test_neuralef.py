@@ -160,6 +160,7 @@ def correlations(psi, modes):
     )
 
 
+@pytest.mark.slow
 def test_on_a_line_it_finds_the_hermite_functions_of_the_gaussian_kernel():
     x = np.random.default_rng(0).normal(size=(10_000, 1))
     model = NeuralEF(bandwidth=1.0, steps=1500, learning_rate=3e-3, **SMALL).fit(x)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -58,11 +58,11 @@ class Dataset:
     image_shape: tuple[int, int] | None = None
     target_name: str = "y"
     sample: Split | None = None
-    splits: dict[str, Split] = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        splits = {"train": self.train, "validation": self.validation, "test": self.test}
-        object.__setattr__(self, "splits", splits)
+    @property
+    def splits(self) -> dict[str, Split]:
+        """The splits by name."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}
 
     @property
     def is_regression(self) -> bool:

@@ -99,6 +99,7 @@ def test_names_that_count_are_names(tmp_path):
         (b"1.5,2,3\n1,2,3\n", "no header; add a first line"),
         (b'a,b\n1,"2\n3,4\n', "line 2: .* quotes"),
         (b'a,b\n1,2\n"3"3,4\n', "line 3: .* quotes"),
+        (b"a,b\n1," + b"x" * 200_000 + b"\n", "line 2: field larger than .* quotes"),
         (b"a\n\x00\x01\x02PK", "line 2: not UTF-8 text; save"),
         ("a,b\nä,1\n".encode("utf-16"), "line 1: not UTF-8 text; save"),
         ("a,b\n1,1\nä,1\n".encode("latin-1"), "line 3: not UTF-8"),

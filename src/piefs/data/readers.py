@@ -110,7 +110,10 @@ def _delimiter(text: str) -> str:
 
     def agreement(delimiter: str) -> tuple[bool, float, int]:
         reader = csv.reader(head, delimiter=delimiter, skipinitialspace=True)
-        widths = [len(record) for record in reader] or [0]
+        try:
+            widths = [len(record) for record in reader] or [0]
+        except csv.Error:  # a cell too long, which is said with its line later
+            return False, 0.0, 0
         return widths[0] > 1, widths.count(widths[0]) / len(widths), widths[0]
 
     return max(DELIMITERS, key=agreement)

@@ -87,9 +87,11 @@ def test_an_array_that_claims_more_than_is_there_is_not_allocated(tmp_path, shap
     refused("npy", tmp_path)
 
 
-def test_text_that_is_no_unicode_makes_no_broken_strings(tmp_path):
+@pytest.mark.parametrize("code", [0x110000, 0x300000, 0x6E000000, 0xFFFFFFFF, 0xD800])
+@pytest.mark.parametrize(("kind", "order"), [("<U1", "little"), (">U1", "big")])
+def test_text_that_is_no_unicode_makes_no_broken_strings(tmp_path, code, kind, order):
     with zipfile.ZipFile(tmp_path / "table.npz", "w") as archive:
-        archive.writestr("name.npy", npy_header("(2,)", "<U1") + b"\x00\x00\x00\x6e" * 2)
+        archive.writestr("name.npy", npy_header("(2,)", kind) + code.to_bytes(4, order) * 2)
     assert "damaged" in refused("npz", tmp_path)
 
 

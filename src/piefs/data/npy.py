@@ -77,8 +77,10 @@ def _array(stream: IO[bytes], n_bytes: int) -> np.ndarray:
 
 def _with_sound_text(array: np.ndarray) -> np.ndarray:
     """The array, unless it holds numbers for characters that are none."""
-    if array.dtype.kind == "U":
-        np.strings.encode(array, "utf-8")
+    if array.dtype.kind == "U" and array.dtype.itemsize:
+        codes = np.ascontiguousarray(array).view(f"{array.dtype.str[0]}u4")
+        if np.any(codes > 0x10FFFF) or np.any(codes >> 11 == 0x1B):  # half a character
+            raise ValueError("text that is no Unicode")
     return array
 
 

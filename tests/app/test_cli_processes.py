@@ -40,7 +40,7 @@ def ends(processes, timeout):
 def precise(tmp_path_factory):
     """Double precision, in which rounding does not grow to anything in so few steps."""
     config = tmp_path_factory.mktemp("settings") / "settings.json"
-    config.write_text('{"dtype": "float64"}')
+    config.write_text('{"optimizer": {"dtype": "float64"}}')
     return ["--config", str(config)]
 
 

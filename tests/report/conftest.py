@@ -43,7 +43,7 @@ def messy(tmp_path_factory):
             kind = run.hostile if age > 45 else "young" if age < 35 else "R&D $5"
             color = rng.choice(["<b>red</b>", "blue"])
             writer.writerow([f"C{i:04d}", "" if i % 30 == 0 else f"{age:.2f}", color, 7, kind])
-    (folder / "small.toml").write_text("hidden = [16, 16]\nlog_every = 20\n")
+    (folder / "small.toml").write_text("hidden = [16, 16]\n[optimizer]\nlog_every = 20\n")
     done = piefs(
         *("fit", "rows.csv", "--target", "kind", "--id", "customer", "--missing", "impute"),
         *("-k", "3", "--preset", "fast", "--steps", "40", "--batch-size", "64"),

@@ -129,7 +129,7 @@ def not_orthonormal(metrics: dict[str, Any]) -> Finding | None:
         "not-orthonormal",
         f"On {split} rows the Gram matrix is {error**0.5:.2f} away from the identity.",
         "Distances between the coordinates of new rows are distorted. Look for outliers, give more "
-        "rows, train longer, or raise orthogonality (a --config file).",
+        "rows, train longer, or raise weighting.orth (a --config file).",
     )
 
 

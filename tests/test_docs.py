@@ -10,6 +10,7 @@ from unittest import mock
 
 import matplotlib
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
@@ -28,7 +29,7 @@ BIG_EXAMPLES = {"plot_pulsars": "htru2", "plot_image_embeddings": "cifar10-embed
 TESTED_ELSEWHERE = {
     *("operators.md", "exports.md", "watching.md", "choosing.md", "cluster.md", "paper.md")
 }
-"""With what they find: below, test_*docs.py, test_parallel_cluster.py, reproduction/tests."""
+"""With what they find: below, in test_parallel_cluster.py and in reproduction/tests."""
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -129,6 +130,44 @@ def test_the_commands_of_the_page_on_choosing(tmp_path, monkeypatch):
         done = piefs(*arguments, cwd=tmp_path)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "runs/tune/best.json").is_file()
+
+
+def test_the_page_on_exports(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    train_briefly(monkeypatch)
+    names = run_python(DOCS / "exports.md")
+    assert abs(names["coordinates"] - names["phi"]).max() < 1e-5
+    assert abs(names["probabilities"] - names["shares"]).max() < 1e-5
+    assert (names["label"] == names["species"]).all()
+    assert names["accuracy"] > 0.5
+    assert isinstance(names["coordinates_frame"], pd.DataFrame)
+
+
+def test_the_commands_of_the_page_on_exports(tmp_path):
+    rows = [f"{i % 7},{i % 3},{'yn'[i % 7 > 3]}" for i in range(60)]
+    (tmp_path / "new.csv").write_text("\n".join(["visits,calls,churn", *rows]))
+    fit = ["fit", "new.csv", "--target", "churn", "-k", "2", "--steps", "5"]
+    assert piefs(*fit, "--out", "runs/churn", cwd=tmp_path).returncode == 0
+    for line in commands(DOCS / "exports.md"):
+        program, *arguments = shlex.split(line)
+        if program == "piefs":
+            assert piefs(*arguments, cwd=tmp_path).returncode == 0
+        else:
+            subprocess.run([sys.executable, *arguments], cwd=tmp_path, check=True)
+    assert (tmp_path / "churn.onnx").is_file()
+
+
+def test_the_page_on_operators():
+    names = run_python(DOCS / "operators.md")
+    assert names["phi"].shape == (1, 4)
+    assert names["slope"].shape == (1, 4, 2)
+    assert np.all(names["solution"].error_bars < 0.05 * names["solution"].eigenvalues[-1])
+    first, second, third = names["clusters"].eigenvalues
+    assert abs(first) < 1e-6
+    assert second < third / 2
+    sides = np.corrcoef(names["side"][:, 0], names["clusters"](names["table"])[:, 1])[0, 1]
+    assert abs(sides) > 0.9
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)

@@ -1,4 +1,4 @@
-"""`piefs fit` over several processes: as one run, and with one of them killed."""
+"""`piefs fit` over several processes, and killed in mid-run (`kill -9`)."""
 
 import signal
 import subprocess
@@ -9,6 +9,8 @@ import pytest
 
 import piefs as library
 from commands import COMMAND, free_port, piefs
+from lab.fuzz.soak import soak, weights
+from lab.fuzz.victim import whole_run
 
 RUN = ["fit", "two-moons", "--preset", "paper", "-k", "2", "--steps", "400", "--no-report"]
 RUN += ["--batch-size", "64"]
@@ -103,3 +105,15 @@ def test_company_that_cannot_be_is_refused(tmp_path, options, message):
     assert done.returncode == 2
     assert message in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.slow
+def test_kills_at_random_moments_do_not_change_a_byte(tmp_path):
+    begun = time.monotonic()
+    whole_run(tmp_path / "whole")
+    seconds = time.monotonic() - begun
+    whole = weights(tmp_path / "whole")
+    counts = soak(tmp_path / "killed", whole, seconds, n_kills=2, spread=0.8)
+    assert counts.kills == 2
+    assert counts.failed_to_resume == 0
+    assert counts.identical == counts.runs_finished > 0

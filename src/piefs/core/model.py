@@ -2,7 +2,7 @@
 
 Its methods are pure functions of arrays, of numpy or of JAX, whichever its maps take; under JAX
 they are differentiable and can be compiled. Tables of any length go through
-`piefs.training.columns.evaluate`, which runs the same functions block by block.
+`piefs.training.evaluation.evaluate`, which runs the same functions block by block.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def test_the_architecture_page_names_modules_that_exist():
 @pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
 def test_links_and_pictures_of_a_page_exist(page):
     made = ("beyond.md", "gallery/", "commands.md")  # when the site is built
-    for path in re.findall(r"\]\(([^)#:]+)", page.read_text(encoding="utf-8")):
+    for path in re.findall(r"\]\(([^)#:]+)[)#]", page.read_text(encoding="utf-8")):
         assert path.startswith(made) or (page.parent / path).is_file(), path
 
 

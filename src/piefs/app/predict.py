@@ -176,7 +176,7 @@ def _truth(
         y = target_numbers(rows.table, target)
         known = np.flatnonzero(~np.isnan(y))
     else:
-        texts = label_texts(rows.table, target)
+        texts = label_texts(rows.table.column(target))
         known, index = np.flatnonzero(texts != ""), {n: c for c, n in enumerate(model.class_names)}
         if unknown := sorted(set(texts[known]) - set(index)):
             raise InputError(

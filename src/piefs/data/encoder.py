@@ -121,7 +121,7 @@ def _fit_column(table: Table, name: str, rows: np.ndarray) -> ColumnEncoding:
         return ColumnEncoding(name, "dropped", reason="empty")
     if seen[0] == seen[-1]:
         return ColumnEncoding(name, "dropped", reason="constant")
-    if kind == "number" and _is_identifier(name, values):
+    if kind == "number" and _is_identifier(name, values, table):
         return ColumnEncoding(name, "dropped", reason="identifier")
     # Halves are added, since the sum of two large numbers may be infinite.
     median = seen[(seen.size - 1) // 2] / 2 + seen[seen.size // 2] / 2
@@ -129,12 +129,13 @@ def _fit_column(table: Table, name: str, rows: np.ndarray) -> ColumnEncoding:
     return ColumnEncoding(name, kind, fill, n_missing=int(np.isnan(values).sum()))
 
 
-def _is_identifier(name: str, values: np.ndarray) -> bool:
+def _is_identifier(name: str, values: np.ndarray, table: Table) -> bool:
     """Whether integers count the rows of the file, or are distinct in a column named like an id."""
     if values.size < 3 or not np.all(np.abs(values) < 2**53) or np.any(values != np.trunc(values)):
         return False
-    is_distinct = len(np.unique(values)) == values.size
-    return bool(np.all(np.diff(values) == 1)) or (is_distinct and bool(_ID_NAME.search(name)))
+    steps, is_distinct = np.diff(values), len(np.unique(values)) == values.size
+    counts = np.all(steps == 1) or np.all(steps == np.diff(np.asarray(table.lines)))
+    return bool(counts) or (is_distinct and bool(_ID_NAME.search(name)))
 
 
 def _fit_category(table: Table, name: str, rows: np.ndarray) -> ColumnEncoding:

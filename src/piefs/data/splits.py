@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from piefs.data.streamed import Source
 from piefs.data.table import Table, is_missing, kind_of, parse, texts
 from piefs.data.target import Target
 from piefs.errors import InputError
@@ -97,7 +98,11 @@ def split_stratified(
 
 
 def split_table(
-    table: Table, target: Target, rows: np.ndarray, options: TableOptions, notices: list[str]
+    table: Source,
+    target: Target,
+    rows: np.ndarray,
+    options: TableOptions,
+    notices: list[str],
 ) -> SplitRows:
     """Cut rows 70/15/15: by group, by time, with class shares kept, or at random."""
     if options.group is not None:
@@ -124,7 +129,7 @@ def _split_random(rows: np.ndarray, seed: int) -> SplitRows:
     return order[2 * n_held_out :], order[:n_held_out], order[n_held_out : 2 * n_held_out]
 
 
-def _split_by_group(table: Table, group: str, rows: np.ndarray, seed: int) -> SplitRows:
+def _split_by_group(table: Source, group: str, rows: np.ndarray, seed: int) -> SplitRows:
     """Rows with the same value in a column stay together; the shares count groups."""
     from sklearn.model_selection import GroupShuffleSplit
 
@@ -142,24 +147,24 @@ def _split_by_group(table: Table, group: str, rows: np.ndarray, seed: int) -> Sp
     return rows[rest[train]], rows[rest[validation]], rows[test]
 
 
-def _split_by_time(table: Table, time: str, rows: np.ndarray) -> SplitRows:
+def _split_by_time(table: Source, time: str, rows: np.ndarray) -> SplitRows:
     """The latest rows for test, those before them for validation."""
-    cells = table.column(time)[rows]
-    kind = kind_of(cells)
+    cells = table.column(time)
+    kind = kind_of(cells[rows])
     if kind not in ("number", "date"):
-        row = rows[parse(cells, "date")[1].argmax()]
+        row = rows[parse(cells[rows], "date")[1].argmax()]
         raise InputError(
             f"{table.source}: --time needs numbers, or dates such as 2024-01-31, but column "
-            f"{time!r} has {str(table.columns[time][row])!r} in {table.place(row)}"
+            f"{time!r} has {str(cells[row])!r} in {table.place(row)}"
         )
-    values, _ = parse(cells, kind)
+    values, _ = parse(cells[rows], kind)
     _require_values(table, time, "--time", rows[np.isnan(values)])
     order = rows[np.argsort(values, kind="stable")]
     n_held_out = round(SHARE * len(order))
     return order[: -2 * n_held_out], order[-2 * n_held_out : -n_held_out], order[-n_held_out:]
 
 
-def _require_values(table: Table, name: str, option: str, rows: np.ndarray) -> None:
+def _require_values(table: Source, name: str, option: str, rows: np.ndarray) -> None:
     if len(rows):
         raise InputError(
             f"{table.source}: {option} needs a value in every row, but column {name!r} lacks "

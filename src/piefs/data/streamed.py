@@ -54,6 +54,10 @@ class StreamedTable:
         """The cells of one column."""
         return np.concatenate([block.columns[name] for block in self.blocks([name])])
 
+    def place(self, row: int) -> str:
+        """The place of a row: `row 7`."""
+        return f"row {row + 1}"
+
     def take(self, rows: np.ndarray) -> Table:
         """The given rows, which must be in ascending order."""
         if self.array is not None:
@@ -66,6 +70,10 @@ class StreamedTable:
             first += len(block)
         columns = {name: np.concatenate([part[name] for part in parts]) for name in self.names}
         return Table(columns, self.source, rows + 1)
+
+
+Source = Table | StreamedTable
+"""Where a data set comes from."""
 
 
 def is_to_be_streamed(path: Path, asked: bool | None) -> bool:

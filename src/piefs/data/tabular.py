@@ -8,26 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data.encoder import ColumnEncoding, TableEncoder
+from piefs.data.encoder import TableEncoder
 from piefs.data.npy import mapped
 from piefs.data.readers import read_table
 from piefs.data.rows import SelectedRows
 from piefs.data.splits import SHARE, Dataset, Split, SplitRows, split_table
-from piefs.data.streamed import StreamedTable, encoded_rows, open_streamed
-from piefs.data.table import Table, coded, listing, require_column
-from piefs.data.target import (
-    Target,
-    check_training_target,
-    label_texts,
-    read_target,
-    target_numbers,
-)
+from piefs.data.streamed import Source, StreamedTable, encoded_rows, open_streamed
+from piefs.data.table import Table, listing, require_column
+from piefs.data.target import Target, check_training_target, read_target
 from piefs.errors import InputError
 
 TASKS = ("auto", "classification", "regression", "unsupervised")
 MOST_HELD_OUT = 20_000  # rows for validation, for test, and of training to measure on, if streamed
 SAMPLE_CELLS = 2**24  # of training rows that decide the encoding of the columns
-TARGET_ROWS = 2**18  # that decide whether a streamed target holds classes or numbers
 
 
 @dataclass(frozen=True)
@@ -84,24 +77,6 @@ class EncodedTable:
     notices: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Cut:
-    """The rows in memory, their numbers in the file, and the places of each split among them.
-
-    `train` are the numbers of all training rows, of which a part may be in memory.
-    """
-
-    table: Table
-    rows: np.ndarray
-    places: SplitRows
-    train: np.ndarray
-    target: Target
-    target_name: str | None
-    task: str
-    roles: list[str]
-    notices: list[str]
-
-
 def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> EncodedTable:
     """Read a file, cut its rows 70/15/15, and encode its columns as the training rows suggest.
 
@@ -111,54 +86,35 @@ def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> 
     """
     path = Path(path)
     source = open_streamed(path) if streamed else read_table(path)
-    cut = _whole(source, options) if isinstance(source, Table) else _sampled(source, options)
-    encoder = TableEncoder.fit(cut.table.without(cut.roles), options.missing, cut.places[0])
-    columns = tuple(_without_counter(column, cut) for column in encoder.columns)
-    encoder = replace(encoder, columns=columns)
-    x, y = encoder.transform(cut.table), cut.target.y
-    train, validation, test = (
-        Split(x[at], y[cut.rows[at]], cut.table.take(at)) for at in cut.places
+    notices = [f"{path.name} is read block by block: {len(source):,} rows"] if streamed else []
+    name, labeled = _with_labels(source, options.target)
+    roles = options.roles(
+        tuple(dict.fromkeys((*source.names, *labeled.names))), name, source.source
     )
+    task, target = read_target(labeled, name, options.task, notices)
+    parts = _parts(source, target, options, notices)
+    check_training_target(target, parts[0], source.source, notices)
+    table, rows, places = _in_memory(source, parts, options.split_seed, notices)
+    encoder = TableEncoder.fit(table.without(roles), options.missing, places[0])
+    x, y = encoder.transform(table), target.y
+    splits = [Split(x[at], y[rows[at]], table.take(at)) for at in places]
     dataset = Dataset(
         path.stem,
-        *(train, validation, test),
-        class_names=cut.target.class_names,
+        *splits,
+        class_names=target.class_names,
         feature_names=encoder.feature_names,
         description=f"{path.name}: {len(source):,} rows, {len(encoder.used)} columns used",
         standardize=True,
-        target_name=cut.target_name or "y",
+        target_name=name or "y",
     )
     unlabeled = None
     if isinstance(source, StreamedTable):
-        in_file: Any = SelectedRows(encoded_rows(source, encoder), cut.train)
-        sample = train.take(_at_most(np.arange(len(train)), options.split_seed))
-        dataset = replace(dataset, train=Split(in_file, y[cut.train]), sample=sample)
-    elif not cut.target.known.all():
-        unlabeled = x[~cut.target.known]
-    return EncodedTable(dataset, encoder, unlabeled, cut.task, tuple(cut.notices))
-
-
-def _whole(table: Table, options: TableOptions) -> _Cut:
-    """All rows, in memory."""
-    roles = options.roles(table.names, options.target, table.source)
-    notices: list[str] = []
-    task, target = read_target(table, options.target, options.task, notices)
-    parts = split_table(table, target, np.flatnonzero(target.known), options, notices)
-    check_training_target(target, parts[0], table.source, notices)
-    rows = np.arange(len(table))
-    return _Cut(table, rows, parts, parts[0], target, options.target, task, roles, notices)
-
-
-def _without_counter(column: ColumnEncoding, cut: _Cut) -> ColumnEncoding:
-    """Dropped if it counts the rows, which some of them alone cannot show."""
-    cells = cut.table.columns[column.name]
-    if column.kind != "number" or cells.dtype == object or len(cells) < 3:
-        return column
-    counts = np.all(cells - cut.rows == cells[0] - cut.rows[0])
-    return ColumnEncoding(column.name, "dropped", reason="identifier") if counts else column
-
-
-# --- block by block ----------------------------------------------------------------------------
+        in_file: Any = SelectedRows(encoded_rows(source, encoder), parts[0])
+        sample = splits[0].take(_at_most(np.arange(len(places[0])), options.split_seed))
+        dataset = replace(dataset, train=Split(in_file, y[parts[0]]), sample=sample)
+    elif not target.known.all():
+        unlabeled = x[~target.known]
+    return EncodedTable(dataset, encoder, unlabeled, task, tuple(notices))
 
 
 def is_target_file(target: str | None) -> bool:
@@ -166,17 +122,45 @@ def is_target_file(target: str | None) -> bool:
     return target is not None and target.lower().endswith(".npy") and Path(target).is_file()
 
 
-def _sampled(table: StreamedTable, options: TableOptions) -> _Cut:
-    """The rows to hold out, and a sample of the training rows, which judges the columns."""
-    name, cells = _target_cells(table, options.target)
-    of_its_own = (str(name),) if cells is not None and name not in table.names else ()
-    roles = options.roles((*table.names, *of_its_own), name, table.source)
-    notices = [f"{Path(table.source).name} is read block by block: {len(table):,} rows"]
-    task, target = _streamed_target(table, name, cells, options.task, notices)
-    parts = _streamed_splits(table, target, options, notices)
-    check_training_target(target, parts[0], table.source, notices)
-    most = max(MOST_HELD_OUT, SAMPLE_CELLS // len(table.names))
-    sample = _at_most(parts[0], options.split_seed, most)
+def _with_labels(source: Source, target: str | None) -> tuple[str | None, Source]:
+    """The name of the target, and the table that has it: the source, or an `.npy` file's labels."""
+    if target in source.names or not is_target_file(target):
+        return target, source
+    path = Path(str(target))
+    cells = np.array(mapped(path))
+    if cells.shape != (len(source),) or cells.dtype.kind not in "biufU":
+        raise InputError(
+            f"{path} holds {cells.dtype}{list(cells.shape)}; give one label for each of the "
+            f"{len(source):,} rows of {source.source}"
+        )
+    return path.stem, Table({path.stem: cells}, source.source)
+
+
+def _parts(source: Source, target: Target, options: TableOptions, notices: list[str]) -> SplitRows:
+    """Rows for training, validation and test; few of many are held out if they stay in a file."""
+    labeled, seed = np.flatnonzero(target.known), options.split_seed
+    if isinstance(source, Table):
+        return split_table(source, target, labeled, options, notices)
+    if len(labeled) < len(source):
+        notices.append("rows without a target are left out: X_unlabeled needs them in memory")
+    if options.group is options.time is None and SHARE * len(labeled) > MOST_HELD_OUT:
+        drawn = np.random.default_rng(seed).choice(len(labeled), 2 * MOST_HELD_OUT, replace=False)
+        held = labeled[drawn]
+        return np.delete(labeled, drawn), np.sort(held[::2]), np.sort(held[1::2])
+    parts = split_table(source, target, labeled, options, notices)
+    return np.sort(parts[0]), _at_most(parts[1], seed), _at_most(parts[2], seed)
+
+
+def _in_memory(
+    source: Source, parts: SplitRows, seed: int, notices: list[str]
+) -> tuple[Table, np.ndarray, SplitRows]:
+    """The rows held in memory, their numbers, and the places of the parts among them.
+
+    Of training rows in a file these are a sample, which judges the columns.
+    """
+    if isinstance(source, Table):
+        return source, np.arange(len(source)), parts
+    sample = _at_most(parts[0], seed, max(MOST_HELD_OUT, SAMPLE_CELLS // len(source.names)))
     if len(sample) < len(parts[0]):
         notices.append(
             f"columns are judged by {len(sample):,} training rows, medians and categories among "
@@ -185,60 +169,7 @@ def _sampled(table: StreamedTable, options: TableOptions) -> _Cut:
     held = (sample, *parts[1:])
     rows = np.unique(np.concatenate(held))
     a, b, c = (np.searchsorted(rows, part) for part in held)
-    return _Cut(table.take(rows), rows, (a, b, c), parts[0], target, name, task, roles, notices)
-
-
-def _target_cells(table: StreamedTable, target: str | None) -> tuple[str | None, Any]:
-    """The name of the target and its cells: a column, or an `.npy` file of labels."""
-    if target in table.names:
-        return target, table.column(str(target))
-    if not is_target_file(target):
-        return target, None  # none is asked for, or `features` raises: there is no such column
-    path = Path(str(target))
-    cells = np.array(mapped(path))
-    if cells.shape != (len(table),) or cells.dtype.kind not in "biufU":
-        raise InputError(
-            f"{path} holds {cells.dtype}{list(cells.shape)}; give one label for each of the "
-            f"{len(table):,} rows of {table.source}"
-        )
-    return path.stem, cells
-
-
-def _streamed_target(
-    table: StreamedTable, name: str | None, cells: Any, task: str, notices: list[str]
-) -> tuple[str, Target]:
-    """The target as `read_target` gives it, judged by some of its cells if they are very many."""
-    if name is None:
-        return task, Target(np.zeros(len(table), np.int32), np.ones(len(table), bool), ("all",))
-    distinct, codes = coded(cells)
-    judged = cells
-    if len(cells) > TARGET_ROWS:
-        spread = np.linspace(0, len(cells) - 1, TARGET_ROWS).astype(np.int64)
-        judged = np.concatenate([cells[spread], distinct[:TARGET_ROWS]])
-    task, target = read_target(Table({name: judged}, table.source), name, task, notices)
-    if not target.class_names:
-        numbers = target_numbers(Table({name: cells}, table.source), name)
-        return task, Target(numbers, ~np.isnan(numbers), ())
-    labels = label_texts(Table({name: distinct}, table.source), name)
-    found = Target.of_labels(labels, target.class_names)
-    return task, Target(found.y[codes], found.known[codes], found.class_names)
-
-
-def _streamed_splits(
-    table: StreamedTable, target: Target, options: TableOptions, notices: list[str]
-) -> SplitRows:
-    """Rows for training, validation and test in the file's order; few of many are held out."""
-    labeled, seed = np.flatnonzero(target.known), options.split_seed
-    if len(labeled) < len(target.known):
-        notices.append("rows without a target are left out: X_unlabeled needs them in memory")
-    by = [name for name in (options.group, options.time) if name is not None]
-    if not by and SHARE * len(labeled) > MOST_HELD_OUT:
-        drawn = np.random.default_rng(seed).choice(len(labeled), 2 * MOST_HELD_OUT, replace=False)
-        held = labeled[drawn]
-        return np.delete(labeled, drawn), np.sort(held[::2]), np.sort(held[1::2])
-    columns = {name: table.column(name) for name in by} or {"row": np.arange(len(table))}
-    parts = split_table(Table(columns, table.source), target, labeled, options, notices)
-    return np.sort(parts[0]), _at_most(parts[1], seed), _at_most(parts[2], seed)
+    return source.take(rows), rows, (a, b, c)
 
 
 def _at_most(rows: np.ndarray, seed: int, most: int | None = None) -> np.ndarray:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from piefs.data.table import Table, is_missing, kind_of, listing, parse, texts
+from piefs.data.streamed import Source
+from piefs.data.table import coded, is_missing, kind_of, listing, parse, texts
 from piefs.errors import InputError
 
 MIN_ROWS = 10
@@ -22,76 +23,74 @@ class Target:
     known: np.ndarray
     class_names: tuple[str, ...]
 
-    @classmethod
-    def of_labels(cls, labels: np.ndarray, class_names: tuple[str, ...]) -> Target:
-        """The classes of labels; others have no class."""
-        index = {name: i for i, name in enumerate(class_names)}
-        y = np.array([index.get(label, -1) for label in labels], np.int32)
-        return cls(y, y >= 0, class_names)
-
 
 def read_target(
-    table: Table, target: str | None, task: str, notices: list[str]
+    table: Source, target: str | None, task: str, notices: list[str]
 ) -> tuple[str, Target]:
     """The task, decided by the target's values if it is `auto`, and the target encoded for it."""
-    labels = np.full(len(table), "all", object) if target is None else label_texts(table, target)
-    known = labels != ""
+    # Only distinct cells are looked at, since the rows may be very many.
+    distinct, codes = coded(np.zeros(len(table)) if target is None else table.column(target))
+    numbers, unreadable = parse(distinct, "number")
+    is_gap = is_missing(distinct) if unreadable.any() else np.isnan(numbers)
+    known = ~is_gap[codes]
     if np.sum(known) < MIN_ROWS:
         with_target = "" if target is None else f" with a value in {target!r}"
         raise InputError(
             f"{table.source} has too few rows{with_target}: {np.sum(known)}; {MIN_ROWS} are needed"
         )
     if target is None:
-        return task, Target.of_labels(labels, ("all",))
-    suggested, why = _suggested_task(table.column(target)[known])
+        return task, Target(np.zeros(len(table), np.int32), known, ("all",))
+    suggested, why = _suggested_task(distinct[~is_gap], np.bincount(codes)[~is_gap])
     if task == "auto":
         task = suggested
         notices.append(
             f"the task is {task}, since column {target!r} holds {why}; "
             "--task classification|regression|unsupervised decides otherwise"
         )
-    if not known.all():  # a word such as none may have been meant as a class: show the words
-        words = listing(map(repr, sorted(set(texts(table.column(target))[~known]))))
+    if is_gap.any():  # a word such as none may have been meant as a class: show the words
+        words = listing(map(repr, sorted(texts(distinct[is_gap]))))
         notices.append(
             f"{np.sum(~known):,} rows have no value in {target!r} ({words}) and are kept apart, "
             "unlabeled"
         )
     about = f"{table.source}: column {target!r}"
     if (suggested if task == "unsupervised" else task) == "regression":
-        numbers = target_numbers(table, target)
-        if np.nanmin(numbers) == np.nanmax(numbers):
-            raise InputError(f"{about} has only the value {np.nanmin(numbers):g}; check --target")
-        return task, Target(numbers, known, ())
-    return task, Target.of_labels(labels, _class_names(labels[known], about))
+        y = target_numbers(table, target)
+        if np.nanmin(y) == np.nanmax(y):
+            raise InputError(f"{about} has only the value {np.nanmin(y):g}; check --target")
+        return task, Target(y, known, ())
+    labels = label_texts(distinct)
+    names = _class_names(sorted({*labels} - {""}), int(np.sum(known)), about)
+    places = {name: i for i, name in enumerate(names)}
+    y = np.array([places.get(label, -1) for label in labels], np.int32)[codes]
+    return task, Target(y, known, names)
 
 
-def _suggested_task(cells: np.ndarray) -> tuple[str, str]:
-    """Whether the cells of a target are classes or numbers, and why.
+def _suggested_task(cells: np.ndarray, counts: np.ndarray) -> tuple[str, str]:
+    """Whether the distinct cells of a target are classes or numbers, and why.
 
     Words are classes, unless they are few among many numbers: those are slips, and an error later.
     """
     if kind_of(cells) == "boolean":
         return "classification", "yes or no"
     values, unreadable = parse(cells, "number")
-    n_distinct = len(set(cells[unreadable])) + len(np.unique(values[~unreadable]))
-    few = n_distinct <= min(FEW_NUMBERS, len(cells) / 2)
-    if unreadable.any() and (few or unreadable.mean() > SLIPS):
+    n, n_distinct = counts.sum(), unreadable.sum() + len(np.unique(values[~unreadable]))
+    few = n_distinct <= min(FEW_NUMBERS, n / 2)
+    if unreadable.any() and (few or counts[unreadable].sum() > SLIPS * n):
         return "classification", "text"
     if np.any(values[~unreadable] % 1):
         return "regression", "numbers with fractions"
-    counted = f"{n_distinct:,} distinct whole numbers in {len(cells):,} rows"
+    counted = f"{n_distinct:,} distinct whole numbers in {n:,} rows"
     return ("classification" if few else "regression"), counted
 
 
-def label_texts(table: Table, target: str) -> np.ndarray:
-    """The target's cells as class names, `1.0` and `01` as `1`; empty if missing."""
-    cells = table.column(target)
-    labels = texts(parse(cells, "number")[0] if kind_of(cells) == "number" else cells).copy()
-    labels[is_missing(labels)] = ""
-    return labels
+def label_texts(cells: np.ndarray) -> np.ndarray:
+    """A target's cells as class names, `1.0` and `01` as `1`; empty if missing."""
+    labels = texts(parse(cells, "number")[0] if kind_of(cells) == "number" else cells)
+    return np.where(is_missing(labels), "", labels)
 
 
-def target_numbers(table: Table, target: str) -> np.ndarray:
+def target_numbers(table: Source, target: str) -> np.ndarray:
     """The target's cells as numbers, NaN if missing; a word among them is an InputError."""
     cells = table.column(target)
     values, unreadable = parse(cells, "number")
@@ -105,13 +104,13 @@ def target_numbers(table: Table, target: str) -> np.ndarray:
     return values
 
 
-def _class_names(labels: np.ndarray, about: str) -> tuple[str, ...]:
+def _class_names(names: list[str], n_rows: int, about: str) -> tuple[str, ...]:
     """The distinct labels in order, by value if all are numbers."""
-    names = sorted(set(labels))
-    counted = f"{len(names):,} distinct values in {len(labels):,} rows"
+    counted = f"{len(names):,} distinct values in {n_rows:,} rows"
+    labels = np.array(names, object)
     if kind_of(labels) == "number":
         names.sort(key=float)
-        many = len(names) > 100 and len(names) > 0.2 * len(labels)
+        many = len(names) > 100 and len(names) > 0.2 * n_rows
         if many or np.any(parse(labels, "number")[0] % 1):
             raise InputError(
                 f"{about} holds numbers to predict, not classes ({counted}); "
@@ -119,7 +118,7 @@ def _class_names(labels: np.ndarray, about: str) -> tuple[str, ...]:
             )
     if len(names) == 1:
         raise InputError(f"{about} has only the value {names[0]!r}; a target needs two classes")
-    if len(names) > len(labels) / 2:
+    if len(names) > n_rows / 2:
         raise InputError(f"{about} has {counted}, too many to be classes; check --target")
     return tuple(names)
 

@@ -17,7 +17,7 @@ import importlib.util, sys
 import piefs
 from sklearn.datasets import load_iris
 
-extra = ("typer", "rich", "matplotlib", "pyarrow", "platformdirs", "pooch", "filelock", "jinja2")
+extra = ("typer", "rich", "matplotlib", "pyarrow", "platformdirs", "requests", "filelock", "jinja2")
 assert not any(importlib.util.find_spec(name) for name in extra)
 assert "jax" not in sys.modules
 X, y = load_iris(return_X_y=True)

@@ -18,8 +18,8 @@ from zarr.codecs import GzipCodec
 from piefs import Checkpoint, PIEFSClassifier
 from piefs.app.run import TableDetails, run
 from piefs.app.search import tune
+from piefs.data.readers import write_table
 from piefs.data.tabular import TableOptions, load_table
-from piefs.data.writers import write_table
 from piefs.errors import TrainingWarning
 from reproduction.cells import Cell
 from reproduction.records import Records

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from piefs.core.metric import MetricField
     from piefs.core.rotations import Rotation
     from piefs.core.weighting import Dampened, LossWeights, Static
-    from piefs.data.readers import open_rows
+    from piefs.data.streamed import open_rows
     from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.training.checkpoint import Checkpoint
@@ -73,7 +73,7 @@ _HOMES = {
     "keep_compiled": "training.runtime",
     "keep_memory": "training.runtime",
     "load": "estimators",
-    "open_rows": "data.readers",
+    "open_rows": "data.streamed",
     "sharded": "training.sharding",
     "tune": "app.search",
 }

@@ -10,8 +10,7 @@ from pyarrow import parquet
 
 import piefs
 from piefs.data import files
-from piefs.data.readers import read_table
-from piefs.data.writers import write_table
+from piefs.data.readers import read_table, write_table
 from piefs.errors import InputError
 
 COLUMNS = {

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from piefs.data.readers import read_table
-from piefs.data.writers import format_csv, write_blocks, write_table
+from piefs.data.readers import csv_texts, read_table, write_blocks, write_table
 from piefs.errors import InputError
 
 COLUMNS = {
@@ -47,7 +46,7 @@ def test_an_unknown_suffix_is_not_written(tmp_path):
 def test_floats_are_written_with_the_digits_that_give_them_back_and_no_more(tmp_path):
     columns = {"f": np.array([0.1, 1 / 3]), "g": np.array([0.1, 1 / 3], np.float32)}
     text = "f,g\n0.1,0.1\n0.3333333333333333,0.33333334\n"
-    assert format_csv(columns) == text
+    assert "".join(csv_texts([columns])) == text
     write_table(tmp_path / "out.csv", columns)
     assert (tmp_path / "out.csv").read_text() == text
 

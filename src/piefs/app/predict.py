@@ -19,9 +19,10 @@ from rich.table import Table as RichTable
 from piefs.app.model import EncodedRows, FittedModel, by_position, open_model, read_rows
 from piefs.app.options import Json, LargeRows, Model, OutFile, Quiet, Rows
 from piefs.data import BUILTIN, Split
+from piefs.data.readers import check_streamable, csv_texts, write_blocks, write_table
 from piefs.data.streamed import is_to_be_streamed, open_streamed
+from piefs.data.table import Block
 from piefs.data.target import label_texts, target_numbers
-from piefs.data.writers import Block, check_streamable, csv_texts, write_blocks, write_table
 from piefs.errors import InputError
 
 

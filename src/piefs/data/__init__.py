@@ -7,7 +7,7 @@
 """
 
 from piefs.data.builtin import BUILTIN, load
-from piefs.data.readers import open_rows
 from piefs.data.splits import Dataset, Split, split_stratified
+from piefs.data.streamed import open_rows
 
 __all__ = ["BUILTIN", "Dataset", "Split", "load", "open_rows", "split_stratified"]

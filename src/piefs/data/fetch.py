@@ -11,11 +11,9 @@ import io
 import os
 import tempfile
 import zipfile
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -143,9 +141,7 @@ def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool 
     if not file.urls:
         build = f"run `piefs data build {file.dataset}`, or " if file.is_built else ""
         raise InputError(f"{file.dataset!r} cannot be downloaded: {build}put its file at {place}")
-    optional("pooch", "downloading data")
-    from requests import ConnectionError as NoConnection
-
+    requests = optional("requests", "downloading data")
     failures = []
     for url in file.urls:
         try:
@@ -154,9 +150,9 @@ def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool 
                 file_in_doubt = Path(folder, place.name)
                 file_in_doubt.write_bytes(content)
                 _verified(file, file_in_doubt)
-        except NoConnection:
+        except requests.ConnectionError:
             failures.append(f"{url}: no connection")
-        except (DamagedDataError, OSError, ValueError) as error:  # also those of requests
+        except (OSError, ValueError) as error:  # also those of requests, and ours
             failures.append(f"{url}: {described(error)}")
         else:
             write_bytes(place, content)
@@ -168,44 +164,31 @@ def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool 
 
 
 def _downloaded(file: DataFile, url: str, *, progress: bool) -> bytes:
-    """What pooch gets, up to a bound, and over https all the way."""
-    from pooch import HTTPDownloader
+    """What is at an address, up to a bound that no announced length changes, by https alone."""
+    import requests
     from rich.progress import Progress
 
-    with Progress(transient=True, disable=not progress) as bar:
-        task = bar.add_task(f"downloading {file.dataset}", total=None)
+    def require_https(address: str) -> None:
+        parts = urlsplit(address)
+        if parts.scheme != "https" and parts.hostname not in LOOPBACK:
+            raise ValueError(f"{address} is not https")
 
-        def check(response: Any, *args: Any, **keywords: Any) -> None:
-            _require_https(response.url)
-            bar.update(task, total=int(response.headers.get("Content-Length", 0)) or None)
-
-        stream = _BoundedBytes(file.most_bytes, lambda n: bar.advance(task, n))
-        _require_https(url)
-        hooks = {"response": check}
-        HTTPDownloader(chunk_size=PIECE, timeout=TIMEOUT_SECONDS, hooks=hooks)(url, stream, None)
-    return _member(stream, file) if url.endswith(".zip") else stream.getvalue()
-
-
-def _require_https(url: str) -> None:
-    """Refuse an address, or a redirection, that others could read or change on the way."""
-    parts = urlsplit(url)
-    if parts.scheme != "https" and parts.hostname not in LOOPBACK:
-        raise ValueError(f"{url} is not https")
-
-
-class _BoundedBytes(io.BytesIO):
-    """Bytes that refuse to be more than so many, whatever length the server announces."""
-
-    def __init__(self, most: int, report: Callable[[int], None]) -> None:
-        super().__init__()
-        self.most, self.report = most, report
-
-    def write(self, content: Any) -> int:
-        """Append, unless that is too much."""
-        if self.tell() + len(content) > self.most:
-            raise ValueError(f"more than {self.most:,} bytes, which cannot be the data")
-        self.report(len(content))
-        return super().write(content)
+    require_https(url)
+    hooks = {"response": lambda response, **_: require_https(response.url)}  # redirections too
+    content = bytearray()
+    with (
+        requests.get(url, stream=True, timeout=TIMEOUT_SECONDS, hooks=hooks) as response,
+        Progress(transient=True, disable=not progress) as bar,
+    ):
+        response.raise_for_status()
+        n_bytes = int(response.headers.get("Content-Length", 0)) or None
+        task = bar.add_task(f"downloading {file.dataset}", total=n_bytes)
+        for piece in response.iter_content(PIECE):
+            content += piece
+            if len(content) > file.most_bytes:
+                raise ValueError(f"more than {file.most_bytes:,} bytes, which cannot be the data")
+            bar.advance(task, len(piece))
+    return _member(io.BytesIO(content), file) if url.endswith(".zip") else bytes(content)
 
 
 def _member(stream: io.BytesIO, file: DataFile) -> bytes:

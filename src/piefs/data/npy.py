@@ -1,4 +1,4 @@
-"""Arrays in files: `.npy`, `.npz` and Zarr, checked before any memory is allocated for them.
+"""Arrays in files, `.npy`, `.npz` and Zarr, checked before any memory is allocated for them.
 
 The header of a file may claim any size and any type. What it claims is compared with the bytes that
 are there; pickled objects are never opened.
@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 import zipfile
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 
 from piefs.data.files import bounded_bytes, optional, reading, require_plausible
-from piefs.data.table import Table, distinct, listing
+from piefs.data.table import Block, Table, distinct, listing
 from piefs.errors import InputError
 
 MOST_COLUMNS = 1_000_000  # more names would fill the memory
@@ -107,6 +109,32 @@ def numbered(name: str, n_columns: int, path: Path) -> list[str]:
     if n_columns > MOST_COLUMNS:
         raise InputError(f"{path} has {n_columns:,} columns; is it meant to be transposed?")
     return [f"{name}{j}" for j in range(n_columns)]
+
+
+# --- writing -----------------------------------------------------------------------------------
+
+
+def write_npy(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    """Blocks of columns of numbers as one matrix."""
+    first = next(blocks)
+    if text := [name for name, cells in first.items() if cells.dtype.kind in "OU"]:
+        raise InputError(f"{path}: .npy holds numbers only, {listing(text)} is text; use .csv")
+    dtype = np.result_type(*first.values())
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": (n_rows, len(first))}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in chain([first], blocks):
+            file.write(np.column_stack(list(block.values())).astype(dtype).data)
+
+
+def write_npz(path: Path, columns: Block) -> None:
+    """As `np.savez` does, which has no room for columns called `file` or `allow_pickle`."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, cells in columns.items():
+            array = cells.astype(str) if cells.dtype == object else cells
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
 
 
 # --- Zarr --------------------------------------------------------------------------------------

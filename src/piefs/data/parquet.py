@@ -14,10 +14,8 @@ import numpy as np
 from piefs.data.files import optional, reading, require_plausible
 from piefs.data.npy import is_zarr
 from piefs.data.rows import GroupedRows
-from piefs.data.table import Table, distinct, listing, suggestion
+from piefs.data.table import Block, Table, distinct, listing, suggestion
 from piefs.errors import InputError
-
-Block = dict[str, np.ndarray]
 
 
 def arrow_module(name: str, path: Path) -> Any:

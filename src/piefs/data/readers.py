@@ -1,7 +1,8 @@
-"""Tables and rows from files, by suffix; text tables are CSV in UTF-8.
+"""Tables from files and to files, by suffix; text tables are CSV in UTF-8.
 
 Cells of text stay text here; `piefs.data.encoder` decides what they mean. Whatever is wrong with a
-file becomes one line that names the file and says what to do.
+file becomes one line that names the file and says what to do. A file is written whole or not at
+all, at once or block by block, so that it may be larger than memory.
 """
 
 from __future__ import annotations
@@ -9,22 +10,18 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import nullcontext
-from itertools import accumulate, islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from piefs.data.files import reading
-from piefs.data.npy import is_zarr, mapped_matrix, open_zarr, read_npy, read_npz
-from piefs.data.parquet import parquet_files, parquet_rows, read_arrow
-from piefs.data.rows import GroupedRows, LazyRows, PickedColumns, Rows, is_lazy, spooled
-from piefs.data.table import Table, distinct, listing
+from piefs.data.files import reading, write_with
+from piefs.data.npy import read_npy, read_npz, write_npy, write_npz
+from piefs.data.parquet import read_arrow, write_arrow
+from piefs.data.table import Block, Table, distinct, listing
 from piefs.errors import InputError
 
-STREAMED_KINDS = ".npy, .parquet, a folder of .parquet files, or .zarr"
 DELIMITERS = ",;\t"
 HEAD_BYTES = 2**20  # in which a header is looked for
 DECIMAL_COMMA = re.compile(r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$")
@@ -75,18 +72,14 @@ def read_csv(path: Path) -> Table:
 def read_header(path: Path) -> Table | None:
     """The columns of a text table without its rows.
 
-    None of other files, and where the whole file has to be seen to say what is wrong with it.
+    None of other files, and if the whole file has to be seen to say what is wrong with it.
     """
     if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
         return None
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-        is_whole = not file.read(1)
-    try:
-        text = (head if is_whole else head[: head.rfind(b"\n") + 1]).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return None
-    if not text.strip() or "\0" in text:
+    text = head[: head.rfind(b"\n") + 1].decode("utf-8-sig", errors="replace")
+    if not text.strip() or "\0" in text or "\ufffd" in text:
         return None
     names = _header(next(_records(text, _delimiter(text), path))[1], path)
     return Table({name: np.zeros(0) for name in names}, str(path))
@@ -160,82 +153,62 @@ def _are_numbers(names: list[str]) -> bool:
     return numbers != [numbers[0] + i for i in range(len(numbers))]
 
 
+# --- writing -----------------------------------------------------------------------------------
+
+
+def csv_texts(blocks: Iterable[Block], delimiter: str = ",") -> Iterator[str]:
+    """Blocks of columns as text with one header; floats have the digits that give them back."""
+    for i, columns in enumerate(blocks):
+        stream = io.StringIO()
+        writer = csv.writer(stream, delimiter=delimiter, lineterminator="\n")
+        if not i:
+            writer.writerow(columns)
+        # Python's own numbers print fastest; narrower ones would gain digits on the way.
+        plain = (one.tolist() if one.dtype.itemsize == 8 else one for one in columns.values())
+        writer.writerows(zip(*(map(str, cells) for cells in plain), strict=True))
+        yield stream.getvalue()
+
+
+def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.writelines(csv_texts(blocks, delimiter))
+
+
+def write_table(path: Path, columns: Block) -> None:
+    """Columns as a file, in the format of its suffix."""
+    table = Table(columns, str(path))
+    # Numbers keep their own precision, so that float32 is not written with the digits of float64.
+    kept = {name: cells for name, cells in columns.items() if table.columns[name].dtype != object}
+    if path.suffix.lower() == ".npz":
+        write_with(path, lambda temporary: write_npz(temporary, table.columns | kept))
+    else:
+        write_blocks(path, [table.columns | kept], len(table))
+
+
+def write_blocks(path: Path, blocks: Iterable[Block], n_rows: int) -> None:
+    """Blocks of the same columns, `n_rows` rows in all, as one file in the format of its suffix."""
+    check_streamable(path)
+    write = _WRITERS[path.suffix.lower()]
+    write_with(path, lambda temporary: write(temporary, iter(blocks), n_rows))
+
+
+def check_streamable(path: Path) -> None:
+    """Refuse, before any work, a suffix whose format cannot grow block by block."""
+    if path.suffix.lower() not in _WRITERS:
+        raise InputError(
+            f"cannot write {path}; its name must end in one of {listing(_WRITERS)} (or .npz, for "
+            "tables that are not written block by block)"
+        )
+
+
 _READERS: dict[str, Callable[[Path], Table]] = {
     **dict.fromkeys((".csv", ".tsv"), read_csv),
     **dict.fromkeys((".parquet", ".arrow", ".feather"), read_arrow),
     **{".npz": read_npz, ".npy": read_npy},
 }
-
-
-# --- rows that stay in their files -------------------------------------------------------------
-
-
-def open_rows(
-    source: str | Path | Rows | Iterable[Any], columns: Sequence[Any] | None = None
-) -> Rows:
-    """Rows that are read when they are needed, for tables that do not fit into memory.
-
-    Parameters
-    ----------
-    source
-        An `.npy` file, a Parquet file or a folder of them, a Zarr array, an open array of Zarr or
-        HDF5, or an iterable of chunks of rows, which is first written to a scratch file.
-    columns
-        Which columns, in which order: names for Parquet, numbers for all else. By default all.
-
-    Returns
-    -------
-    rows
-        A matrix of numbers that gives `rows[a:b]` and `rows[[i, j]]`; `fit`, `transform` and
-        `predict` take it in place of an array.
-
-    Examples
-    --------
-    >>> import numpy as np, piefs
-    >>> rows = piefs.data.open_rows(np.ones((100, 3)) * i for i in range(5))
-    >>> rows.shape
-    (500, 3)
-    """
-    if isinstance(source, str | Path):
-        if files := parquet_files(Path(source)):
-            return parquet_rows(files, columns)
-        rows = open_matrix(Path(source))
-    elif isinstance(source, LazyRows) or (isinstance(source, np.ndarray) and is_lazy(source)):
-        rows = source
-    elif hasattr(source, "chunks") and hasattr(source, "shape"):
-        rows = _chunked(source)
-    elif isinstance(source, np.ndarray):
-        raise InputError("an array is in memory already: give it to the estimator as it is")
-    else:
-        rows = spooled(source)
-    if columns is None:
-        return rows
-    n = rows.shape[1]
-    if unknown := [column for column in columns if column not in range(-n, n)]:
-        raise InputError(f"no column {unknown[0]!r}; they are numbers, from 0 to {n - 1}")
-    return PickedColumns(rows, columns)
-
-
-def open_matrix(path: Path) -> Rows:
-    """The rows of an `.npy` file or of a Zarr array."""
-    if not path.exists():
-        raise InputError(f"{path} does not exist; check the name and the folder")
-    if path.suffix.lower() == ".npy" and path.is_file():
-        return mapped_matrix(path)
-    if is_zarr(path):
-        return _chunked(open_zarr(path), path)
-    raise InputError(f"{path} cannot be read row by row; give {STREAMED_KINDS}")
-
-
-def _chunked(array: Any, path: Path | None = None) -> GroupedRows:
-    """An array with a `chunks` attribute, as those of Zarr and HDF5 have, read chunk by chunk."""
-    n = array.shape[0]
-    size = array.chunks[0] if array.chunks else n
-    # Dask lists the sizes of all chunks.
-    starts = [0, *accumulate(size)] if isinstance(size, tuple) else [*range(0, n, int(size)), n]
-
-    def read(i: int) -> np.ndarray:
-        with nullcontext() if path is None else reading(path):
-            return np.asarray(array[starts[i] : starts[i + 1]])
-
-    return GroupedRows(read, starts, int(array.shape[1]), array.dtype)
+_WRITERS: dict[str, Callable[[Path, Iterator[Block], int], None]] = {
+    **dict.fromkeys((".csv", ".tsv"), _write_csv),
+    **dict.fromkeys((".parquet", ".arrow", ".feather"), write_arrow),
+    ".npy": write_npy,
+}

@@ -1,4 +1,4 @@
-"""Tables that are read block by block, each block a `Table`, since they may not fit into memory.
+"""Rows and tables that stay in their files, since they may not fit into memory.
 
 Arrays (`.npy`, Zarr) and Parquet, a file or a folder of files. A single column, such as the labels,
 may be read as a whole; everything else sees some ten thousand rows at a time.
@@ -6,23 +6,101 @@ may be read as a whole; everything else sees some ten thousand rows at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from piefs.data.encoder import TableEncoder
-from piefs.data.npy import is_zarr, numbered
-from piefs.data.parquet import parquet_batches, parquet_files, parquet_footers
-from piefs.data.readers import STREAMED_KINDS, open_matrix
-from piefs.data.rows import PickedColumns, Rows, spooled
+from piefs.data.files import reading
+from piefs.data.npy import is_zarr, mapped_matrix, numbered, open_zarr
+from piefs.data.parquet import parquet_batches, parquet_files, parquet_footers, parquet_rows
+from piefs.data.rows import GroupedRows, LazyRows, PickedColumns, Rows, is_lazy, spooled
 from piefs.data.table import Table
 from piefs.errors import InputError
 
+STREAMED_KINDS = ".npy, .parquet, a folder of .parquet files, or .zarr"
 LARGE_BYTES = 2**30  # of numbers in a file: beyond, it is streamed unless the user says otherwise
 BLOCK_CELLS = 2**22  # in memory at a time
+
+
+def open_rows(
+    source: str | Path | Rows | Iterable[Any], columns: Sequence[Any] | None = None
+) -> Rows:
+    """Rows that are read when they are needed, for tables that do not fit into memory.
+
+    Parameters
+    ----------
+    source
+        An `.npy` file, a Parquet file or a folder of them, a Zarr array, an open array of Zarr or
+        HDF5, or an iterable of chunks of rows, which is first written to a scratch file.
+    columns
+        Which columns, in which order: names for Parquet, numbers for all else. By default all.
+
+    Returns
+    -------
+    rows
+        A matrix of numbers that gives `rows[a:b]` and `rows[[i, j]]`; `fit`, `transform` and
+        `predict` take it in place of an array.
+
+    Examples
+    --------
+    >>> import numpy as np, piefs
+    >>> rows = piefs.data.open_rows(np.ones((100, 3)) * i for i in range(5))
+    >>> rows.shape
+    (500, 3)
+    """
+    if isinstance(source, str | Path):
+        if files := parquet_files(Path(source)):
+            return parquet_rows(files, columns)
+        rows = open_matrix(Path(source))
+    elif isinstance(source, LazyRows) or (isinstance(source, np.ndarray) and is_lazy(source)):
+        rows = source
+    elif hasattr(source, "chunks") and hasattr(source, "shape"):
+        rows = _chunked(source)
+    elif isinstance(source, np.ndarray):
+        raise InputError("an array is in memory already: give it to the estimator as it is")
+    else:
+        rows = spooled(source)
+    if columns is None:
+        return rows
+    n = rows.shape[1]
+    if unknown := [column for column in columns if column not in range(-n, n)]:
+        raise InputError(f"no column {unknown[0]!r}; they are numbers, from 0 to {n - 1}")
+    return PickedColumns(rows, columns)
+
+
+def open_matrix(path: Path) -> Rows:
+    """The rows of an `.npy` file or of a Zarr array."""
+    if not path.exists():
+        raise InputError(f"{path} does not exist; check the name and the folder")
+    if path.suffix.lower() == ".npy" and path.is_file():
+        return mapped_matrix(path)
+    if is_zarr(path):
+        return _chunked(open_zarr(path), path)
+    raise InputError(f"{path} cannot be read row by row; give {STREAMED_KINDS}")
+
+
+def _chunked(array: Any, path: Path | None = None) -> GroupedRows:
+    """An array with a `chunks` attribute, as those of Zarr and HDF5 have, read chunk by chunk."""
+    n = array.shape[0]
+    size = array.chunks[0] if array.chunks else n
+    # Dask lists the sizes of all chunks.
+    starts = [0, *accumulate(size)] if isinstance(size, tuple) else [*range(0, n, int(size)), n]
+
+    def read(i: int) -> np.ndarray:
+        with nullcontext() if path is None else reading(path):
+            return np.asarray(array[starts[i] : starts[i + 1]])
+
+    return GroupedRows(read, starts, int(array.shape[1]), array.dtype)
+
+
+# --- tables ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,9 @@ import numpy as np
 
 from piefs.errors import InputError
 
+Block = dict[str, np.ndarray]
+"""Columns by name."""
+
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
 _TRUE, _FALSE = ("true", "yes", "t", "y", "1"), ("false", "no", "f", "n", "0")
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -111,12 +111,13 @@ def _draw(
 ) -> None:
     """The pictures, and what the page is made from."""
     from piefs.report.evidence import collect
-    from piefs.report.pictures import write_pngs
+    from piefs.report.pictures import pictures, write_pngs
 
     about: Any = {"task": metrics["task"], "encoder": table.encoder, "notices": table.notices}
     evidence = collect(estimator, readout, data, **about, with_baselines=report)
     if figures:
-        write_pngs(folder.figures, evidence, metrics, estimator.history_, estimator)
+        drawn = pictures(evidence, metrics, estimator.history_, estimator)
+        write_pngs(folder.figures, drawn)
     if report:
         write_json(folder.evidence, evidence, indent=None)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,24 +18,18 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning, UndefinedMetricWarning
 from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
+from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from piefs.core.metric import Off
 from piefs.data import Dataset, Split
 from piefs.data.encoder import TableEncoder
 from piefs.data.files import read_document
 from piefs.errors import InputError
 from piefs.report.relevance import column_relevance, inverse_metric, slopes_by_map
 from piefs.report.rows import Judged, judge, pack, shown_rows
-from piefs.report.scores import (
-    class_probabilities,
-    confidence_bins,
-    probe_scores_by_maps,
-    scores_by_split,
-)
-from piefs.training.evaluation import weighted_gram
+from piefs.report.scores import confidence_bins, probe_scores_by_maps, scores_by_split
+from piefs.training.evaluation import needs_jax, weighted_gram
 
 FORMAT = 1
 MAX_POINTS = 1_500  # of a static scatter
@@ -68,6 +62,7 @@ def collect(
         judged = {name: judge(readout, part, n_classes) for name, part in data.splits.items()}
     shares, of_metric = relevance_of(estimator, data)
     held_out = {name: data.splits[name] for name in ("validation", "test")}
+    grams = {name: weighted_gram(phi[name], np.ones(len(phi[name]))) for name in held_out}
     return {
         "format": FORMAT,
         "task": task,
@@ -80,11 +75,9 @@ def collect(
             "metric": None if of_metric is None else pack(of_metric),
         },
         "dependence": [] if data.image_shape else dependence(estimator, data, shares),
-        "gram": {
-            name: pack(weighted_gram(phi[name], np.ones(len(phi[name])))) for name in held_out
-        },
+        "gram": {name: pack(gram) for name, gram in grams.items()},
         "judged": {
-            name: _judgement(readout, part, judged[name], n_classes)
+            name: _judgement(judged[name], part, n_classes)
             for name, part in held_out.items()
             if judged
         },
@@ -153,12 +146,13 @@ def _plane(data: Dataset) -> Document | None:
 
 def relevance_of(estimator: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
     """Shares of each map's mean squared slope, (d, K), and of the metric, (d,), if it has one."""
-    x = data.train.x[:RELEVANCE_ROWS]
-    slopes = slopes_by_map(estimator.model_, x)
+    model, x = estimator.model_, data.train.x[:RELEVANCE_ROWS]
+    slopes = slopes_by_map(model, x)
     shares = slopes / np.maximum(slopes.sum(axis=0), np.finfo(float).tiny)
-    if isinstance(estimator.model_.metric, Off) or x.shape[1] > MAX_METRIC_FEATURES:
+    is_off = estimator.settings_.metric.name == "off" or not needs_jax(model)
+    if is_off or x.shape[1] > MAX_METRIC_FEATURES:
         return shares, None
-    return shares, column_relevance(inverse_metric(estimator.model_, x))
+    return shares, column_relevance(inverse_metric(model, x))
 
 
 def dependence(estimator: Any, data: Dataset, shares: np.ndarray) -> list[Document]:
@@ -190,21 +184,16 @@ def _grid(column: np.ndarray) -> np.ndarray:
     return np.unique(np.quantile(column, np.linspace(0.01, 0.99, N_VALUES)).astype(float))
 
 
-def _judgement(readout: Any, part: Split, judged: Judged, n_classes: int) -> Document:
+def _judgement(judged: Judged, part: Split, n_classes: int) -> Document:
     """Predictions against the truth: pairs of numbers, or counts by class and by confidence."""
     if not n_classes:
         rows = np.random.default_rng(0).permutation(len(part))[:MAX_POINTS]
         return {"truth": part.y[rows].tolist(), "predicted": judged.predicted[rows].tolist()}
-    labels = np.arange(n_classes)
-    bins = confidence_bins(part.y, class_probabilities(readout, part.x, n_classes))
-    nothing: Any = np.nan  # scikit-learn's stubs allow strings only
-    by_class = precision_recall_fscore_support(
-        part.y, judged.predicted, labels=labels, zero_division=nothing
-    )
+    counts = confusion_matrix(part.y, judged.predicted, labels=np.arange(n_classes))
+    bins = confidence_bins(part.y, judged.probabilities)._asdict()
     return {
-        "confusion": confusion_matrix(part.y, judged.predicted, labels=labels).tolist(),
-        "bins": {name: values.tolist() for name, values in bins._asdict().items()},
-        "by_class": [np.asarray(values, float).tolist() for values in by_class[:3]],
+        "confusion": counts.tolist(),
+        "bins": {name: values.tolist() for name, values in bins.items()},
     }
 
 
@@ -216,47 +205,42 @@ def baselines(data: Dataset, task: str, n_components: int) -> list[Document]:
     if len(data.class_names) == 1:
         return []
     n, most = len(data.train), max(50, BASELINE_CELLS // data.train.x.shape[1])
-    rows, note = np.arange(n), ""
+    train, note = data.train, ""
     if n > most:
-        rows = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+        train = train.take(np.sort(np.random.default_rng(0).choice(n, most, replace=False)))
         note = f"fitted on {most:,} rows"
     models = _models(data, task, n_components)
-    return [_fitted(name, make, data, rows, note) for name, make in models.items()]
+    return [_fitted(name, model, train, data, note) for name, model in models.items()]
 
 
-def _models(data: Dataset, task: str, k: int) -> dict[str, Callable[[], Any]]:
+def _models(data: Dataset, task: str, k: int) -> dict[str, Any]:
     if data.is_regression:
         return {
-            "mean": DummyRegressor,
-            "ridge": lambda: make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
-            "gradient boosting": lambda: HistGradientBoostingRegressor(random_state=0),
+            "mean": DummyRegressor(),
+            "ridge": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
+            "gradient boosting": HistGradientBoostingRegressor(random_state=0),
         }
-
-    def linear(*steps: Any) -> Any:
-        return make_pipeline(StandardScaler(), *steps, LogisticRegression(max_iter=MAX_ITERATIONS))
-
-    found: dict[str, Callable[[], Any]] = {
-        "majority class": lambda: DummyClassifier(strategy="prior"),
-        "logistic regression": linear,
+    linear = StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS)
+    found: dict[str, Any] = {
+        "majority class": DummyClassifier(strategy="prior"),
+        "logistic regression": make_pipeline(*linear),
     }
     if task == "unsupervised":
         k = min(k, *data.train.x.shape)
-        name = f"logistic regression on {k} principal components"
-        found[name] = lambda: linear(PCA(k, random_state=0))
+        pca = make_pipeline(linear[0], PCA(k, random_state=0), linear[1])
+        found[f"logistic regression on {k} principal components"] = pca
     elif len(data.class_names) <= MANY_CLASSES:
-        found["random forest"] = lambda: RandomForestClassifier(100, n_jobs=1, random_state=0)
+        found["random forest"] = RandomForestClassifier(100, n_jobs=1, random_state=0)
     return found
 
 
-def _fitted(
-    name: str, make: Callable[[], Any], data: Dataset, rows: np.ndarray, note: str
-) -> Document:
+def _fitted(name: str, model: Any, train: Split, data: Dataset, note: str) -> Document:
     start = time.perf_counter()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # PIEFS' scores raise it too
-            scores = scores_by_split(make().fit(data.train.x[rows], data.train.y[rows]), data)
+            scores = scores_by_split(model.fit(train.x, train.y), data)
     except ValueError as error:  # scikit-learn refuses the rows: the page says so and goes on
         scores, note = {}, f"not fitted: {' '.join(str(error).split())[:120]}"
     return {"name": name, "scores": scores, "note": note, "seconds": time.perf_counter() - start}

@@ -24,35 +24,31 @@ SUFFICIENT = 0.005  # fewer maps suffice if their score is within this of that o
 def findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> list[Finding]:
     """All findings about a run, the bad ones first, and at most one of overfitting."""
     gap = overfitting(metrics)
+    of_training = map(Finding.from_document, metrics.get("warnings", ()))
     found = [
         gap,
         worse_than_a_baseline(metrics, evidence),
-        *never_predicted(evidence),
+        never_predicted(evidence),
         poorly_calibrated(metrics, evidence),
         not_orthonormal(metrics),
-        *(one for one in _of_training(metrics) if gap is None or one.kind != gap.kind),
-        *data_findings(metrics, evidence),
+        *(one for one in of_training if gap is None or one.kind != gap.kind),
+        *data_findings(evidence),
         fewer_maps_suffice(evidence),
     ]
     return sorted((one for one in found if one is not None), key=lambda finding: not finding.bad)
 
 
-def _score(metrics: dict[str, Any], name: str, split: str) -> float | None:
-    return (metrics.get(name) or {}).get(split)
-
-
 def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> Finding | None:
     """A simple method that is clearly better on the validation rows."""
     name = "accuracy" if "accuracy" in metrics else "r2"
-    ours = _score(metrics, name, "validation")
-    others = [
-        (other["scores"][name]["validation"], other["name"])
+    ours = (metrics.get(name) or {}).get("validation")
+    scores = (
+        (other["scores"].get(name, {}).get("validation"), other["name"])
         for other in evidence["baselines"]
-        if other["scores"].get(name, {}).get("validation") is not None
-    ]
-    if ours is None or not others:
+    )
+    best, by = max((one for one in scores if one[0] is not None), default=(None, ""))
+    if ours is None or best is None:
         return None
-    best, by = max(others)
     if best - ours <= _margin(name, ours, evidence["data"]["n_rows"]["validation"]):
         return None
     return Finding(
@@ -75,34 +71,27 @@ def _shown(name: str, value: float) -> str:
     return f"R² {value:.3f}" if name == "r2" else f"{100 * value:.1f} %"
 
 
-def never_predicted(evidence: dict[str, Any]) -> list[Finding]:
+def never_predicted(evidence: dict[str, Any]) -> Finding | None:
     """Classes that occur in the held-out rows but are never predicted."""
     confusions = [
-        np.array(judged["confusion"])
-        for judged in evidence["judged"].values()
-        if "confusion" in judged
+        judged["confusion"] for judged in evidence["judged"].values() if "confusion" in judged
     ]
-    if not confusions:
-        return []
     counts = np.sum(confusions, axis=0)
-    missed = np.flatnonzero((counts.sum(axis=0) == 0) & (counts.sum(axis=1) > 0))
-    if not len(missed):
-        return []
-    names = [evidence["data"]["class_names"][c] for c in missed[:5]]
-    more = f" and {len(missed) - 5} more" if len(missed) > 5 else ""
-    return [
-        Finding(
-            "never-predicted",
-            f"No held-out row is predicted as {', '.join(names)}{more}, though some are.",
-            'Weight the classes evenly (class_weight = "balanced" in a --config file), give more '
-            "rows of them, or merge rare classes.",
-        )
-    ]
+    if not confusions or np.all(is_predicted := counts.any(axis=0) | ~counts.any(axis=1)):
+        return None
+    known = zip(evidence["data"]["class_names"], is_predicted, strict=True)
+    names = [name for name, is_one in known if not is_one]
+    return Finding(
+        "never-predicted",
+        f"No held-out row is predicted as {_some(names)}, though some are.",
+        'Weight the classes evenly (class_weight = "balanced" in a --config file), give more '
+        "rows of them, or merge rare classes.",
+    )
 
 
 def poorly_calibrated(metrics: dict[str, Any], evidence: dict[str, Any]) -> Finding | None:
     """Probabilities that are off by more than the bins' sampling error."""
-    ece = _score(metrics, "ece", "validation")
+    ece = (metrics.get("ece") or {}).get("validation")
     n = evidence["data"]["n_rows"]["validation"]
     if ece is None or ece <= CALIBRATION + 0.5 * (15 / max(n, 1)) ** 0.5:
         return None
@@ -133,12 +122,7 @@ def not_orthonormal(metrics: dict[str, Any]) -> Finding | None:
     )
 
 
-def _of_training(metrics: dict[str, Any]) -> list[Finding]:
-    """The warnings raised in training."""
-    return [Finding.from_document(warning) for warning in metrics.get("warnings", ())]
-
-
-def data_findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> Iterator[Finding]:
+def data_findings(evidence: dict[str, Any]) -> Iterator[Finding]:
     """Properties of the data that distort scores or training."""
     facts, n_rows = evidence["facts"], evidence["data"]["n_rows"]
     held_out = n_rows["validation"] + n_rows["test"]
@@ -157,11 +141,10 @@ def data_findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> Iterator
             "with --group COLUMN.",
             bad=False,
         )
-    if facts["constant_columns"]:
+    if constant := facts["constant_columns"]:
         yield Finding(
             "constant-columns",
-            "Columns with the same value in every training row: "
-            f"{_some(facts['constant_columns'])}.",
+            f"Columns with the same value in every training row: {_some(constant)}.",
             "They were left out; drop them from the file if they should be.",
             bad=False,
         )
@@ -179,12 +162,11 @@ def _class_findings(facts: dict[str, Any], names: Sequence[str]) -> Iterator[Fin
     if "class_counts" not in facts:
         return
     counts = np.array(facts["class_counts"]["train"])
-    rare: list[int] = np.flatnonzero(counts < FEW_ROWS_A_CLASS).tolist()
-    if rare:
+    by_class = zip(names, facts["class_counts"]["train"], strict=True)
+    if rare := [f"{name} ({n})" for name, n in by_class if n < FEW_ROWS_A_CLASS]:
         yield Finding(
             "few-rows-a-class",
-            f"Fewer than {FEW_ROWS_A_CLASS} training rows: "
-            f"{_some([f'{names[c]} ({counts[c]})' for c in rare])}.",
+            f"Fewer than {FEW_ROWS_A_CLASS} training rows: {_some(rare)}.",
             "Give more rows of these classes, or merge them; their scores mean little.",
         )
     if counts.max() > IMBALANCED * counts.sum():
@@ -206,19 +188,17 @@ def _some(items: Sequence[str], most: int = 5) -> str:
 def fewer_maps_suffice(evidence: dict[str, Any]) -> Finding | None:
     """The fewest leading maps that match the score of all on the validation rows."""
     by_maps = evidence["by_maps"]
-    if by_maps is None or by_maps["kept"][-1] < 4:
+    if by_maps is None or (n := by_maps["kept"][-1]) < 4:
         return None
     scores = np.array(by_maps["scores"]["validation"])
     enough = by_maps["kept"][int(np.argmax(scores >= scores[-1] - SUFFICIENT))]
-    if enough > by_maps["kept"][-1] / 2:
+    if enough > n / 2:
         return None
-    n = by_maps["kept"][-1]
-    few = f"The first of {n} maps alone gives"
-    if enough > 1:
-        few = f"The first {enough} of {n} maps give"
+    few = f"The first {enough} of {n} maps give"
     return Finding(
         "fewer-maps-suffice",
-        f"{few} a linear probe nearly its full score.",
+        f"{few if enough > 1 else f'The first of {n} maps alone gives'} a linear probe nearly its "
+        "full score.",
         f"-k {enough} makes a smaller model with much the same score.",
         bad=False,
     )

@@ -14,6 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 from markupsafe import Markup
 
@@ -27,13 +28,13 @@ from piefs.report.evidence import Document, read_evidence
 from piefs.report.findings import findings
 from piefs.report.pictures import Section, as_svg, pictures
 from piefs.report.plot.style import CLASS_COLORS, INK, number_scale
-from piefs.report.scores import SHOWN
+from piefs.report.scores import SCORES, SHOWN
 
 WIDE_POINTS = 330
 MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
 SPLITS = ("validation", "test")
-HIGHER_IS_BETTER = ("accuracy", "f1", "roc_auc", "r2")
-LOWER_IS_BETTER = ("log_loss", "rmse", "mae")  # not ece: guessing is well calibrated
+BETTER: dict[str, Any] = dict.fromkeys(("accuracy", "f1", "roc_auc", "r2"), max)
+BETTER |= dict.fromkeys(("log_loss", "rmse", "mae"), min)  # not ece: guessing is well calibrated
 PALETTE = {
     # Dark grey would vanish on a dark page.
     "classes": [{"#4d4d4d": "#8a8f96"}.get(color, color) for color in CLASS_COLORS],
@@ -139,10 +140,8 @@ def _width(svg: str) -> float:
 
 def _for_script(evidence: Document) -> Document:
     """The rows and names that the interactive part of the page needs."""
-    named = ("class_names", "target", "image_shape")
-    return (
-        evidence["rows"] | {name: evidence["data"][name] for name in named} | {"palette": PALETTE}
-    )
+    names = {name: evidence["data"][name] for name in ("class_names", "target", "image_shape")}
+    return evidence["rows"] | names | {"palette": PALETTE}
 
 
 # --- the summary ---------------------------------------------------------------------------------
@@ -150,38 +149,32 @@ def _for_script(evidence: Document) -> Document:
 
 def _tiles(metrics: Document) -> list[tuple[str, str]]:
     """The few numbers to see first, on test rows."""
-    tiles = [
-        (form(metrics[name]["test"]), label)
-        for name, label, form in SHOWN
-        if name != "gram_error" and name in metrics and metrics[name]["test"] is not None
+    scores = [
+        (form(value), label)
+        for name, label, form in SCORES
+        if (value := metrics.get(name, {}).get("test")) is not None
     ]
-    return [*tiles[:3], (f"{metrics['gram_error']['test']:.3f}", "Gram error ‖C − I‖²")]
+    return [*scores[:3], (f"{metrics['gram_error']['test']:.3f}", SHOWN[-1][1])]
 
 
 def _comparison(evidence: Document, metrics: Document) -> Document | None:
     """Our held-out scores beside those of the baselines, the best of each column marked."""
-    shown = [one for one in SHOWN if one[0] in metrics and one[0] != "gram_error"]
+    shown = [one for one in SCORES if one[0] in metrics]
     if not shown:
         return None
     probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
     ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
     methods = [ours, *evidence["baselines"]]
-    rows: list[list[tuple[str, bool]]] = [[] for _ in methods]
+    rows = [(str(method["name"]), str(method["note"]), []) for method in methods]
     for name, _, form in shown:
         for split in SPLITS:
             values = [method["scores"].get(name, {}).get(split) for method in methods]
-            best = _best(name, [value for value in values if value is not None])
-            for row, value in zip(rows, values, strict=True):
-                text = "–" if value is None else form(value)
-                row.append((text, best is not None and text == form(best)))
-    named = [(str(m["name"]), str(m["note"]), row) for m, row in zip(methods, rows, strict=True)]
-    return {"scores": [label for _, label, _ in shown], "rows": named}
-
-
-def _best(name: str, values: Sequence[float]) -> float | None:
-    if name in HIGHER_IS_BETTER:
-        return max(values, default=None)
-    return min(values, default=None) if name in LOWER_IS_BETTER else None
+            texts = ["–" if value is None else form(value) for value in values]
+            known = [value for value in values if value is not None]
+            best = form(BETTER[name](known)) if known and name in BETTER else None
+            for (*_, row), text in zip(rows, texts, strict=True):
+                row.append((text, text == best))
+    return {"scores": [label for _, label, _ in shown], "rows": rows}
 
 
 def _by_split(metrics: Document) -> list[tuple[str, list[str]]]:
@@ -197,21 +190,19 @@ def _by_split(metrics: Document) -> list[tuple[str, list[str]]]:
 def _by_class(evidence: Document) -> list[tuple[str, list[str]]]:
     """Precision, recall, F1 and counts of each class; of many classes the worst first."""
     judged, names = evidence["judged"].get("test", {}), evidence["data"]["class_names"]
-    if "by_class" not in judged:
+    if "confusion" not in judged:
         return []
-    counts, f1 = evidence["facts"]["class_counts"], judged["by_class"][2]
+    counts = np.array(judged["confusion"], float)
+    right, predicted, true = counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)
+    with np.errstate(invalid="ignore"):  # of a class without rows these are not defined
+        shares = np.stack([right / predicted, right / true, 2 * right / (predicted + true)])
+    n_rows = evidence["facts"]["class_counts"]
     order = list(range(len(names)))
     if len(names) > MANY_CLASSES:
-        order = sorted(order, key=lambda c: f1[c] or 0.0)[:MAX_CLASS_ROWS]
-    return [
-        (
-            names[c],
-            [_percent(values[c]) for values in judged["by_class"]]
-            + [f"{counts[split][c]:,}" for split in ("train", "test")],
-        )
-        for c in order
-    ]
+        order = np.argsort(np.nan_to_num(shares[2]), kind="stable")[:MAX_CLASS_ROWS].tolist()
 
+    def cells(c: int) -> list[str]:
+        scores = ["–" if np.isnan(v) else f"{100 * v:.1f}" for v in shares[:, c]]
+        return scores + [f"{n_rows[split][c]:,}" for split in ("train", "test")]
 
-def _percent(value: float | None) -> str:
-    return "–" if value is None or value != value else f"{100 * value:.1f}"
+    return [(names[c], cells(c)) for c in order]

@@ -26,12 +26,13 @@ COLUMN_INCHES = 3.8  # of the page
 MAX_IMAGES, N_LEADING, PLANE_POINTS = 8, 4, 300
 
 Document = dict[str, Any]
+History = Sequence[dict[str, float]]
 Section = dict[str, Callable[[], Axes]]
 """Pictures by name: functions that draw them into new axes."""
 
 
 def pictures(
-    evidence: Document, metrics: Document, history: Sequence[dict[str, float]], estimator: Any
+    evidence: Document, metrics: Document, history: History, estimator: Any
 ) -> dict[str, Section]:
     """All pictures of a run by section; some sections may be empty.
 
@@ -49,15 +50,9 @@ def pictures(
     }
 
 
-def write_pngs(
-    folder: Path,
-    evidence: Document,
-    metrics: Document,
-    history: Sequence[dict[str, float]],
-    estimator: Any,
-) -> None:
+def write_pngs(folder: Path, sections: dict[str, Section]) -> None:
     """Write all pictures of a run to `folder`, each atomically."""
-    for section in pictures(evidence, metrics, history, estimator).values():
+    for section in sections.values():
         for name, draw in section.items():
             with mpl.rc_context(plot.STYLE):
                 figure: Any = draw().figure
@@ -90,10 +85,8 @@ def of_rows(evidence: Document) -> Section:
     phi, truth = unpack(rows["phi"]), unpack(rows["truth"])
     if phi.shape[1] < 2:
         return {}
-    held_out = unpack(rows["split"]) > 0
-    options = {"class_names": data["class_names"], "label": data["target"]}
-    if len(data["class_names"]) == 1:
-        options["with_key"] = False
+    held_out, names = unpack(rows["split"]) > 0, data["class_names"]
+    options = {"class_names": names, "label": data["target"], "with_key": len(names) != 1}
     scatter = partial(plot.coordinate_scatter, phi[held_out], truth[held_out], **options)
     return {"coordinates": scatter}
 
@@ -104,29 +97,26 @@ def of_plane(evidence: Document, estimator: Any) -> Section:
         return {}
     data = evidence["data"]
     x, y = (unpack(evidence["plane"][name])[:PLANE_POINTS] for name in "xy")
-    first, second = (plot.shortened(name) for name in data["feature_names"])
-    classes = None if y.dtype.kind == "f" or len(data["class_names"]) < 2 else y
+    is_number = y.dtype.kind == "f"
+    classes = None if is_number or len(data["class_names"]) < 2 else y
 
-    def named(draw: Callable[[], Axes]) -> Axes:
-        ax = draw()
+    def drawn(draw: Callable[..., Axes], function: Callable, *rows: Any, **options: Any) -> Axes:
+        ax = draw(function, x, *rows, **options)
+        first, second = map(plot.shortened, data["feature_names"])
         ax.set(xlabel=first, ylabel=second)
         return ax
 
-    def heatmap(function: Callable[[np.ndarray], np.ndarray], **options: Any) -> Axes:
-        return named(lambda: plot.plane_heatmap(function, x, classes, **options))
-
-    def one_map(k: int) -> Axes:
-        return heatmap(lambda rows: estimator.transform(rows)[:, k], title=f"$\\phi_{{{k + 1}}}$")
-
-    n_maps = min(N_LEADING, unpack(evidence["rows"]["phi"]).shape[1])
-    made: Section = {f"map-{k + 1}": partial(one_map, k) for k in range(n_maps)}
+    heatmap, made = partial(drawn, plot.plane_heatmap), Section()
+    for k in range(min(N_LEADING, unpack(evidence["rows"]["phi"]).shape[1])):
+        of_map = lambda rows, k=k: estimator.transform(rows)[:, k]  # noqa: E731
+        made[f"map-{k + 1}"] = partial(heatmap, of_map, classes, title=f"$\\phi_{{{k + 1}}}$")
     if hasattr(estimator, "decision_function") and len(data["class_names"]) == 2:
         options: Any = {"contour": True, "title": "margin"}
-        made["margin"] = partial(heatmap, estimator.decision_function, **options)
-    elif hasattr(estimator, "predict") and y.dtype.kind == "f":
+        made["margin"] = partial(heatmap, estimator.decision_function, classes, **options)
+    elif hasattr(estimator, "predict") and is_number:
         options = {"label": data["target"], "title": "prediction"}
-        surface = partial(plot.plane_prediction, estimator.predict, x, y, **options)
-        made["prediction"] = partial(named, surface)
+        surface = partial(drawn, plot.plane_prediction, estimator.predict, y, **options)
+        made["prediction"] = surface
     return made
 
 
@@ -135,19 +125,16 @@ def of_relevance(evidence: Document) -> Section:
     data, relevance = evidence["data"], evidence["relevance"]
     shares, names = unpack(relevance["by_map"]).astype(float), data["feature_names"]
     image: Any = tuple(data["image_shape"] or ())
-    made: Section = {"relevance": partial(plot.relevance_by_map, shares, names)}
-    if image:
-        made = {
-            f"relevance-{k + 1}": partial(
-                plot.relevance_image, shares[:, k], image, title=f"$\\phi_{{{k + 1}}}$"
-            )
-            for k in range(min(MAX_IMAGES, shares.shape[1]))
-        }
+    made: Section = {}
+    if not image:
+        made["relevance"] = partial(plot.relevance_by_map, shares, names)
+    for k, share in enumerate(shares.T[:MAX_IMAGES] if image else ()):
+        options: Any = {"title": f"$\\phi_{{{k + 1}}}$"}
+        made[f"relevance-{k + 1}"] = partial(plot.relevance_image, share, image, **options)
     if relevance["metric"] is not None:
         of_metric = unpack(relevance["metric"]).astype(float)
-        made["metric"] = partial(plot.relevance_bars, of_metric, names)
-        if image:
-            made["metric"] = partial(plot.relevance_image, of_metric, image)
+        draw = plot.relevance_image if image else plot.relevance_bars
+        made["metric"] = partial(draw, of_metric, image or names)
     return made
 
 
@@ -168,11 +155,11 @@ def of_dependence(evidence: Document) -> Section:
 
 def of_coordinates(evidence: Document, metrics: Document) -> Section:
     """How useful, smooth and orthonormal the maps are."""
-    made: Section = {}
-    by_maps = evidence["by_maps"]
+    by_maps, made = evidence["by_maps"], Section()
     if by_maps is not None and len(by_maps["kept"]) > 1:
-        kept, scores, label = (by_maps[name] for name in ("kept", "scores", "label"))
-        made["score-by-maps"] = partial(plot.score_by_maps, kept, scores, label=label)
+        made["score-by-maps"] = partial(
+            plot.score_by_maps, by_maps["kept"], by_maps["scores"], label=by_maps["label"]
+        )
     c = unpack(evidence["gram"]["validation"]).astype(float)
     return made | {
         "energies": partial(plot.energies, metrics["energies"]),
@@ -200,18 +187,19 @@ def of_predictions(evidence: Document) -> Section:
     }
 
 
-def of_training(history: Sequence[dict[str, float]], solver: str) -> Section:
-    """The curves of the training."""
+def of_training(history: History, solver: str) -> Section:
+    """The curves of the training; none of a solver that takes no steps."""
     if not history:
         return {}
-    curves: dict[str, Any] = {"losses": plot.loss_history}
+    made: Section = {"losses": partial(plot.loss_history, history)}
     if solver == "spectral":
-        curves = {"losses-spectral": partial(plot.loss_history, target="distance to the graph")}
+        label = "distance to the graph"
+        made = {"losses-spectral": partial(plot.loss_history, history, target=label)}
     if "validation_accuracy" in history[-1]:
-        curves["validation"] = plot.accuracy_history
+        made["validation"] = partial(plot.accuracy_history, history)
     elif "validation_r2" in history[-1]:
-        curves["validation"] = plot.r2_history
-    curves["gram-history"] = plot.gram_history
+        made["validation"] = partial(plot.r2_history, history)
+    made["gram-history"] = partial(plot.gram_history, history)
     if solver == "sequential":  # the other solvers keep the weights constant
-        curves["weights"] = plot.weight_history
-    return {name: partial(draw, history) for name, draw in curves.items()}
+        made["weights"] = partial(plot.weight_history, history)
+    return made

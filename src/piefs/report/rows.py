@@ -8,16 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from piefs.data import Dataset, Split
-from piefs.data.table import Table, texts
-from piefs.report.scores import class_probabilities
+from piefs.data.table import texts
 
 MAX_ROWS, MAX_COLUMNS, MAX_TEXT = 10_000, 30, 60
 COORDINATES, PIXELS, CELLS = 250_000, 1_200_000, 200_000
 """The most of each that a page holds: some megabytes together."""
 N_HARDEST = 12
 SHARES = {"train": 0.3, "validation": 0.35, "test": 0.35}
-
-
 PACKED_TYPES = ("uint8", "int32", "float32")
 
 
@@ -38,21 +35,27 @@ def unpack(packed: dict[str, Any]) -> np.ndarray:
 
 
 class Judged(NamedTuple):
-    """Predictions for rows, their confidence, and the loss of each row."""
+    """Predictions for rows, the probabilities of all classes if there are, and each row's loss."""
 
     predicted: np.ndarray
-    confidence: np.ndarray
+    probabilities: np.ndarray
     loss: np.ndarray
 
 
 def judge(readout: Any, part: Split, n_classes: int) -> Judged:
-    """Predictions beside the truth: the loss is −log p of the true class, or the absolute error."""
+    """Predictions beside the truth: the loss is −log p of the true class, or the absolute error.
+
+    Classes without a training row have a probability of zero.
+    """
     if not n_classes:
         predicted = np.asarray(readout.predict(part.x), np.float64)
-        return Judged(predicted, np.ones(len(part)), np.abs(part.y - predicted))
-    p = class_probabilities(readout, part.x, n_classes)
+        return Judged(predicted, np.ones((len(part), 1)), np.abs(part.y - predicted))
+    p = np.asarray(readout.predict_proba(part.x))
+    if p.shape[1] < n_classes:
+        known, p = p, np.zeros((len(part), n_classes))
+        p[:, readout.classes_] = known
     of_truth = p[np.arange(len(part)), part.y]
-    return Judged(p.argmax(axis=1), p.max(axis=1), -np.log(np.maximum(of_truth, 1e-12)))
+    return Judged(p.argmax(axis=1), p, -np.log(np.maximum(of_truth, 1e-12)))
 
 
 def shown_rows(
@@ -62,32 +65,31 @@ def shown_rows(
     relevance: np.ndarray,
 ) -> dict[str, Any]:
     """A sample of all splits, the hardest held-out rows among them, as plain JSON."""
-    chosen = _choose(data, judged, next(iter(phi.values())).shape[1])
-    part = _joined([data.splits[name].take(rows) for name, rows in chosen.items()])
-    split = np.repeat(np.arange(3), [len(rows) for rows in chosen.values()])
-    places = np.concatenate(list(chosen.values()))
-    document: dict[str, Any] = {
-        "n": len(part.x),
-        "split": pack(split, "uint8"),
-        "place": pack(places, "int32"),
-        "phi": pack(np.concatenate([phi[name][rows] for name, rows in chosen.items()])),
-        "truth": pack(part.y, "float32" if data.is_regression else "int32"),
-        "columns": [] if data.image_shape else _columns(data, part, relevance),
-    }
-    if part.table is not None:
-        document["place"] = pack(np.asarray(part.table.lines), "int32")
-        document["unit"] = part.table.unit
+    chosen = _choose(data, judged, phi["train"].shape[1])
+    parts = [data.splits[name].take(rows) for name, rows in chosen.items()]
+    x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in "xy")
+    split = np.repeat(np.arange(3), [len(part) for part in parts])
+    tables = [part.table for part in parts if part.table is not None]
+    places, kind = list(chosen.values()), "float32" if data.is_regression else "int32"
+    document: dict[str, Any] = {"n": len(x), "split": pack(split, "uint8"), "truth": pack(y, kind)}
+    if len(tables) == len(parts):
+        places, document["unit"] = [np.asarray(table.lines) for table in tables], tables[0].unit
+        names = [name for name in tables[0].names if name != data.target_name]
+        cells = {name: np.concatenate([t.columns[name] for t in tables]) for name in names}
+    else:
+        cells = dict(zip(data.feature_names, x.T, strict=True))
+    document["place"] = pack(np.concatenate(places), "int32")
+    document["phi"] = pack(np.concatenate([phi[name][rows] for name, rows in chosen.items()]))
     if data.image_shape:
-        document["images"] = _thumbnails(part.x)
+        document |= {"columns": [], "images": _thumbnails(x)}
+    else:
+        shown = _most_relevant(cells, data, relevance, max(3, min(MAX_COLUMNS, CELLS // len(x))))
+        document["columns"] = [{"name": name, "cells": _cells(cells[name])} for name in shown]
     if judged:
-        joined = [
-            np.concatenate([judged[name][field][rows] for name, rows in chosen.items()])
-            for field in range(3)
-        ]
-        kind = "float32" if data.is_regression else "int32"
-        document |= {"predicted": pack(joined[0], kind), "confidence": pack(joined[1])}
-        document["hardest"] = _hardest(joined[2], split)
-        document["loss"] = pack(joined[2])
+        of_rows = [[values[rows] for values in judged[name]] for name, rows in chosen.items()]
+        predicted, p, loss = (np.concatenate(values) for values in zip(*of_rows, strict=True))
+        document |= {"predicted": pack(predicted, kind), "confidence": pack(p.max(axis=1))}
+        document |= {"hardest": _hardest(loss, split), "loss": pack(loss)}
     return document
 
 
@@ -114,41 +116,17 @@ def _hardest(loss: np.ndarray, split: np.ndarray) -> list[int]:
     return rows[np.argsort(-loss[rows], kind="stable")][:N_HARDEST].tolist()
 
 
-def _joined(parts: list[Split]) -> Split:
-    x, y = (np.concatenate([getattr(part, name) for part in parts]) for name in "xy")
-    tables = [part.table for part in parts if part.table is not None]
-    if len(tables) < len(parts):
-        return Split(x, y)
-    columns = {
-        name: np.concatenate([table.columns[name] for table in tables]) for name in tables[0].names
-    }
-    lines = np.concatenate([np.asarray(table.lines) for table in tables])
-    return Split(x, y, Table(columns, tables[0].source, lines, tables[0].unit))
-
-
-def _columns(data: Dataset, part: Split, relevance: np.ndarray) -> list[dict[str, Any]]:
-    """Names and cells as in the user's file; of very many columns, the most relevant."""
-    most = max(3, min(MAX_COLUMNS, CELLS // len(part)))
-    if part.table is not None:
-        names = [name for name in part.table.names if name != data.target_name]
-        kept = set(_most_relevant(names, data, relevance, most))
-        return [
-            {"name": name, "cells": _cells(part.table.columns[name])}
-            for name in names
-            if name in kept
-        ]
-    order = sorted(np.argsort(-relevance, kind="stable")[:most].tolist())
-    return [{"name": data.feature_names[i], "cells": _cells(part.x[:, i])} for i in order]
-
-
-def _most_relevant(names: list[str], data: Dataset, relevance: np.ndarray, most: int) -> list[str]:
-    """Columns that are no feature (identifiers above all) first, then the most relevant."""
-    weight = dict.fromkeys(names, np.inf)
+def _most_relevant(
+    columns: dict[str, np.ndarray], data: Dataset, relevance: np.ndarray, most: int
+) -> list[str]:
+    """Columns that are no feature (identifiers above all), then the most relevant; in order."""
+    weight = dict.fromkeys(columns, np.inf)
     for feature, share in zip(data.feature_names, relevance, strict=True):
         name = feature if feature in weight else feature.split("=")[0]
         if name in weight:
             weight[name] = share if np.isinf(weight[name]) else max(weight[name], share)
-    return sorted(names, key=lambda name: -weight[name])[:most]
+    kept = sorted(columns, key=lambda name: -weight[name])[:most]
+    return [name for name in columns if name in kept]
 
 
 def _cells(cells: np.ndarray) -> list[Any]:

@@ -29,7 +29,7 @@ Scores = dict[str, float | None]
 CALIBRATION_BINS = 15
 PROBE_ROWS = 5_000
 KEPT = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
-SHOWN = (
+SCORES = (
     ("accuracy", "accuracy, %", lambda value: f"{100 * value:.2f}"),
     ("f1", "F1, %", lambda value: f"{100 * value:.2f}"),
     ("roc_auc", "ROC AUC", lambda value: f"{value:.4f}"),
@@ -38,9 +38,10 @@ SHOWN = (
     ("r2", "R²", lambda value: f"{value:.4f}"),
     ("rmse", "RMSE", lambda value: f"{value:.4g}"),
     ("mae", "MAE", lambda value: f"{value:.4g}"),
-    ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"),
 )
-"""The scores to show of a run: the key in its metrics, a name for people, the value as text."""
+"""The scores of predictions: the key in the metrics, a name for people, the value as text."""
+SHOWN = (*SCORES, ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"))
+"""All that is shown of a run."""
 
 
 def probe(transformer: BasePIEFS, *, is_regression: bool) -> Pipeline:
@@ -59,34 +60,28 @@ def probe_scores_by_maps(phi: dict[str, np.ndarray], data: Dataset) -> dict[str,
     rows = np.random.default_rng(0).permutation(len(data.train))[:PROBE_ROWS]
     x, y = phi["train"][rows], data.train.y[rows]
     scores: dict[str, list[float]] = {"validation": [], "test": []}
+    model = LinearRegression() if data.is_regression else LogisticRegression(max_iter=200)
     for n in kept:
-        model = LinearRegression() if data.is_regression else LogisticRegression(max_iter=200)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             model.fit(x[:, :n], y)
         for name, values in scores.items():
             values.append(float(model.score(phi[name][:, :n], data.splits[name].y)))
-    label = "R²" if data.is_regression else "accuracy"
-    return {"kept": kept, "scores": scores, "label": label}
+    return {"kept": kept, "scores": scores, "label": "R²" if data.is_regression else "accuracy"}
 
 
 def evaluate(estimator: BasePIEFS, readout: Any, data: Dataset) -> dict[str, Any]:
     """Scores and Gram errors on every split, energies and log λ ranges of every map.
 
-    `readout` is what predicts; if it is None there are no scores.
+    `readout` is what predicts; if it is None there are no scores. A solver that takes no steps has
+    no batches, so no Gram error of the last one.
     """
-    scores = {} if readout is None else scores_by_split(readout, data)
-    grams = {name: estimator.gram_errors(part.x) for name, part in data.splits.items()}
-    last = estimator.history_[-1]
-    return (
-        scores
-        | _by_metric(grams)
-        | {
-            "gram_error_batch": last["gram_error"],
-            "energies": estimator.energies_.tolist(),
-            "log_scale_ranges": estimator.log_scale_ranges_.tolist(),
-        }
-    )
+    found: dict[str, Any] = {} if readout is None else scores_by_split(readout, data)
+    found |= _by_metric({s: estimator.gram_errors(part.x) for s, part in data.splits.items()})
+    if estimator.history_:
+        found["gram_error_batch"] = estimator.history_[-1]["gram_error"]
+    ranges = estimator.log_scale_ranges_
+    return found | {"energies": estimator.energies_.tolist(), "log_scale_ranges": ranges.tolist()}
 
 
 def scores_by_split(model: Any, data: Dataset) -> dict[str, Scores]:
@@ -107,31 +102,16 @@ def classification_scores(readout: Any, part: Split) -> Scores:
     A model that predicts labels only, without probabilities, has none of the last three.
     """
     if not hasattr(readout, "predict_proba"):
-        predicted = readout.predict(part.x)
-        without = {"roc_auc": None, "log_loss": None, "ece": None}
-        return _label_scores(part.y, predicted) | without
-    probabilities = readout.predict_proba(part.x)
-    labels = np.arange(probabilities.shape[1])
-    binary = len(labels) == 2
-    return _label_scores(part.y, probabilities.argmax(axis=1)) | {
-        "roc_auc": float(
-            roc_auc_score(part.y, probabilities[:, 1])
-            if binary
-            else roc_auc_score(part.y, probabilities, multi_class="ovr", labels=labels)
-        ),
-        "log_loss": float(log_loss(part.y, probabilities, labels=labels)),
-        "ece": expected_calibration_error(part.y, probabilities),
+        missing: Scores = dict.fromkeys(("roc_auc", "log_loss", "ece"))
+        return _label_scores(part.y, readout.predict(part.x)) | missing
+    p = readout.predict_proba(part.x)
+    labels = np.arange(p.shape[1])
+    ranked = p[:, 1] if len(labels) == 2 else p
+    return _label_scores(part.y, p.argmax(axis=1)) | {
+        "roc_auc": float(roc_auc_score(part.y, ranked, multi_class="ovr", labels=labels)),
+        "log_loss": float(log_loss(part.y, p, labels=labels)),
+        "ece": expected_calibration_error(part.y, p),
     }
-
-
-def class_probabilities(readout: Any, x: np.ndarray, n_classes: int) -> np.ndarray:
-    """Probabilities of all classes, (n, n_classes); zero for classes without a training row."""
-    known = np.asarray(readout.predict_proba(x))
-    if known.shape[1] == n_classes:
-        return known
-    probabilities = np.zeros((len(x), n_classes))
-    probabilities[:, readout.classes_] = known
-    return probabilities
 
 
 def _label_scores(truth: np.ndarray, predicted: np.ndarray) -> Scores:
@@ -169,15 +149,12 @@ def confidence_bins(
 ) -> Bins:
     """Mean confidence, share of correct rows and number of rows in bins of confidence."""
     confidence = probabilities.max(axis=1).astype(np.float64)
-    right = (probabilities.argmax(axis=1) == truth).astype(np.float64)
+    right = probabilities.argmax(axis=1) == truth
     bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
-    counts = np.bincount(bins, minlength=n_bins)
+    counts = np.bincount(bins)
     filled = np.flatnonzero(counts)
-    confidences, rights = (
-        np.bincount(bins, weights=values, minlength=n_bins)[filled] / counts[filled]
-        for values in (confidence, right)
-    )
-    return Bins(confidences, rights, counts[filled])
+    means = [np.bincount(bins, values)[filled] / counts[filled] for values in (confidence, right)]
+    return Bins(means[0], means[1], counts[filled])
 
 
 def regression_scores(readout: Any, part: Split) -> Scores:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from piefs.data.files import write_with
@@ -42,16 +42,20 @@ def modes(solution: EigenSolution) -> Figure:
     n_columns = n if n <= 4 else min((5, 4, 3), key=lambda c: -n % c)  # the fewest gaps
     n_rows = -(-n // n_columns)
     is_sphere = isinstance(solution.problem.domain, Sphere) and solution.problem.dimension == 3
-    surface, mask, extent = (_globe if is_sphere else _plane)(solution)
+    points, is_inside, extent = (_globe if is_sphere else _plane)(solution)
+    surface = np.where(is_inside[:, None], solution(points), np.nan).reshape(N_GRID, N_GRID, -1)
     aspect = np.clip((extent[3] - extent[2]) / (extent[1] - extent[0]), 0.3, 3)
+    size = (2.1 * n_columns, (2.0 * aspect + 0.25) * n_rows)
     figure, axes = plt.subplots(
-        n_rows, n_columns, figsize=(2.1 * n_columns, (2.0 * aspect + 0.25) * n_rows), squeeze=False,
-        layout="constrained",
-    )  # fmt: skip
+        n_rows, n_columns, figsize=size, squeeze=False, layout="constrained"
+    )
     for ax in axes.flat:
         ax.set_axis_off()
     for j, ax in enumerate(axes.flat[:n]):
-        _heatmap(ax, np.where(mask, surface[..., j], np.nan), extent)
+        bound = np.nanmax(np.abs(surface[..., j])) or 1.0
+        look: Any = {"cmap": SIGNED_COLORS, "vmin": -bound, "vmax": bound}
+        ax.imshow(surface[..., j], origin="lower", extent=extent, interpolation="bilinear", **look)
+        ax.set_aspect("equal")
         ax.set_title(f"$\\lambda_{{{j + 1}}}$ = {_short(solution.eigenvalues[j])}", fontsize=10)
     if note := _note(solution, is_sphere):
         figure.suptitle(note, fontsize=9, color=GUIDE)
@@ -72,16 +76,8 @@ def _note(solution: EigenSolution, is_sphere: bool) -> str:
     return f"the plane of $x_1$ and $x_2$, the other {rest} in the middle" if rest else ""
 
 
-def _heatmap(ax: Axes, values: np.ndarray, extent: tuple[float, float, float, float]) -> None:
-    bound = np.nanmax(np.abs(values)) or 1.0
-    ax.imshow(
-        values, origin="lower", extent=extent, cmap=SIGNED_COLORS, vmin=-bound, vmax=bound,
-        interpolation="bilinear",
-    )  # fmt: skip
-    ax.set_aspect("equal")
-
-
 Surface = tuple[np.ndarray, np.ndarray, tuple[float, float, float, float]]
+"""Points on a grid, which of them are in the domain, and the grid's extent."""
 
 
 def _grid(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, tuple]:
@@ -91,15 +87,12 @@ def _grid(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, tuple]:
 
 
 def _plane(solution: EigenSolution) -> Surface:
-    """Values on a grid over the first two coordinates, and which points are in the domain."""
-    domain = solution.problem.domain
-    low, high = domain.bounds()
+    """The first two coordinates, the others in the middle."""
+    low, high = solution.problem.domain.bounds()
     rows, extent = _grid(low, high)
     middle = np.broadcast_to((low + high)[2:] / 2, (len(rows), len(low) - 2))
     x = np.concatenate([rows, middle], axis=1)
-    shape = (N_GRID, N_GRID)
-    values = solution(x).reshape(*shape, -1)
-    return values, _inside(solution, x).reshape(shape), extent
+    return x, _inside(solution, x), extent
 
 
 def _inside(solution: EigenSolution, x: np.ndarray) -> np.ndarray:
@@ -124,19 +117,11 @@ def _near(cloud: np.ndarray, x: np.ndarray) -> np.ndarray:
 def _globe(solution: EigenSolution) -> Surface:
     """The front of the sphere in orthographic projection, tilted so that the pole shows."""
     rows, extent = _grid(-np.ones(2), np.ones(2))
-    inside = np.sum(rows**2, axis=1) < 1
-    depth = np.sqrt(np.maximum(0, 1 - np.sum(rows**2, axis=1)))
-    tilt = np.deg2rad(25)
-    x = np.stack(
-        [
-            depth * np.cos(tilt) - rows[:, 1] * np.sin(tilt),
-            rows[:, 0],
-            depth * np.sin(tilt) + rows[:, 1] * np.cos(tilt),
-        ],
-        axis=1,
-    )
-    shape = (N_GRID, N_GRID)
-    return solution(x).reshape(*shape, -1), inside.reshape(shape), extent
+    across, up = rows.T
+    depth = np.sqrt(np.maximum(0, 1 - across**2 - up**2))
+    cos, sin = np.cos(np.deg2rad(25)), np.sin(np.deg2rad(25))
+    x = np.stack([depth * cos - up * sin, across, depth * sin + up * cos], axis=1)
+    return x, across**2 + up**2 < 1, extent
 
 
 def _curves(solution: EigenSolution) -> Figure:
@@ -167,8 +152,7 @@ def training(solution: EigenSolution) -> Figure:
     exact: Callable[[int], np.ndarray] | None = solution.problem.exact
     if exact is not None and solution.settings["training"] == "joint":
         n_maps = solution.maps.net.weights[0].shape[0]
-        offset = int(solution.problem.keeps_constants)
-        target = float(np.sum(exact(n_maps + offset)))
+        target = float(np.sum(exact(n_maps + int(solution.problem.keeps_constants))))
         ax.axhline(target, color=GUIDE, linewidth=1, linestyle="--", label="exact")
         ax.legend()
     ax.set(xlabel="training step", ylabel="sum of Ritz values")

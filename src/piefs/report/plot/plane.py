@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
+from matplotlib.image import AxesImage
 
 from piefs.report.plot.style import (
     GUIDE,
@@ -21,6 +22,7 @@ from piefs.report.plot.style import (
 )
 
 Extent = tuple[float, float, float, float]
+N_POINTS = 400  # that are drawn over a surface
 
 
 def grid_of(x: np.ndarray, n: int = 200, margin: float = 0.08) -> tuple[np.ndarray, Extent]:
@@ -33,11 +35,18 @@ def grid_of(x: np.ndarray, n: int = 200, margin: float = 0.08) -> tuple[np.ndarr
 
 
 def _surface(
-    function: Callable[[np.ndarray], np.ndarray], x: np.ndarray
-) -> tuple[np.ndarray, Extent]:
+    ax: Axes, function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, title: str
+) -> tuple[AxesImage, np.ndarray]:
+    """A function on the grid as an image, and its values."""
     rows, extent = grid_of(x)
     n = int(len(rows) ** 0.5)
-    return np.asarray(function(rows)).reshape(n, n), extent
+    values = np.asarray(function(rows)).reshape(n, n)
+    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
+    return ax.imshow(values, origin="lower", extent=extent, aspect="auto"), values
+
+
+def _class_colors(y: np.ndarray | None, rest: str) -> Any:
+    return rest if y is None else [class_color(int(label)) for label in y[:N_POINTS]]
 
 
 def plane_heatmap(
@@ -48,24 +57,21 @@ def plane_heatmap(
     ax: Axes | None = None,
     title: str = "",
     contour: bool = False,
-    n_points: int = 400,
 ) -> Axes:
     """A function on the plane as colours around zero, with points of x over it.
 
     `contour` adds the zero level: the decision boundary of a margin.
     """
     ax = ax or plt.subplots(figsize=(4, 3.4))[1]
-    values, extent = _surface(function, x)
+    image, values = _surface(ax, function, x, title)
     bound = np.quantile(np.abs(values), 0.99) or 1.0
-    style: Any = {"cmap": SIGNED_COLORS, "vmin": -bound, "vmax": bound}
-    image = ax.imshow(values, origin="lower", extent=extent, aspect="auto", **style)
+    image.set(cmap=SIGNED_COLORS, clim=(-bound, bound))
     if contour and values.min() < 0 < values.max():
-        ax.contour(values, levels=[0.0], extent=extent, colors="k", linewidths=1.4)
-    colors = "0.2" if y is None else [class_color(int(label)) for label in y[:n_points]]
-    points = x[:n_points]
-    ax.scatter(points[:, 0], points[:, 1], c=colors, s=8, edgecolors="white", linewidths=0.35)
+        level: Any = {"levels": [0.0], "colors": "k", "linewidths": 1.4}
+        ax.contour(values, extent=image.get_extent(), **level)
+    colors = _class_colors(y, "0.2")
+    ax.scatter(*x[:N_POINTS].T, c=colors, s=8, edgecolors="white", linewidths=0.35)
     color_bar(ax, image)
-    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     return ax
 
 
@@ -77,19 +83,17 @@ def plane_prediction(
     ax: Axes | None = None,
     title: str = "",
     label: str = "y",
-    n_points: int = 400,
 ) -> Axes:
     """Predicted numbers on the plane with points of x over them, filled with the true ones.
 
     Both have the same colours: a point whose prediction is right sinks into its surroundings.
     """
     ax = ax or plt.subplots(figsize=(4.4, 3.4))[1]
-    (values, extent), style = _surface(function, x), number_colors(y)
-    image = ax.imshow(values, origin="lower", extent=extent, aspect="auto", **style)
-    x, y = x[:n_points], y[:n_points]
-    ax.scatter(x[:, 0], x[:, 1], c=y, s=14, edgecolors="white", linewidths=0.5, **style)
+    (image, _), colors = _surface(ax, function, x, title), number_colors(y)
+    image.set(**colors)
+    rim: Any = {"edgecolors": "white", "linewidths": 0.5}
+    ax.scatter(*x[:N_POINTS].T, c=y[:N_POINTS], s=14, **rim, **colors)
     color_bar(ax, image, label, extend="both")
-    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     return ax
 
 
@@ -118,7 +122,6 @@ def plane_metric(
     ax: Axes | None = None,
     title: str = "",
     n_across: int = 12,
-    n_points: int = 400,
 ) -> Axes:
     """The metric A(x) over the plane, as the ellipses {v : ‖A(x)v‖ = const} on a grid.
 
@@ -129,9 +132,7 @@ def plane_metric(
     rows, _ = grid_of(x, n_across, margin=0.0)
     size = 0.9 * (np.ptp(x, axis=0) / n_across).min()
     widths, heights, angles = _ellipses(matrices(rows), size)
-    colors = GUIDE if y is None else [class_color(int(label)) for label in y[:n_points]]
-    points = x[:n_points]
-    ax.scatter(points[:, 0], points[:, 1], c=colors, s=6, alpha=0.5, linewidths=0)
+    ax.scatter(*x[:N_POINTS].T, c=_class_colors(y, GUIDE), s=6, alpha=0.5, linewidths=0)
     place: Any = {"units": "xy", "offsets": rows, "offset_transform": ax.transData}
     look: Any = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8}
     ax.add_collection(EllipseCollection(widths, heights, angles, **place, **look))

@@ -6,8 +6,7 @@
 ((7000, 2), (1500, 2), (1500, 2))
 """
 
-from piefs.data.builtin import BUILTIN, load
-from piefs.data.splits import Dataset, Split, split_stratified
+from piefs.data.datasets import BUILTIN, Dataset, Split, load, split_stratified
 from piefs.data.streamed import open_rows
 
 __all__ = ["BUILTIN", "Dataset", "Split", "load", "open_rows", "split_stratified"]

@@ -8,17 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from piefs.data.datasets import Dataset, Split, split_stratified
 from piefs.data.encoder import TableEncoder
 from piefs.data.npy import mapped
 from piefs.data.readers import read_table
 from piefs.data.rows import SelectedRows
-from piefs.data.splits import SHARE, Dataset, Split, SplitRows, split_table
 from piefs.data.streamed import Source, StreamedTable, encoded_rows, open_streamed
-from piefs.data.table import Table, listing, require_column
+from piefs.data.table import Table, is_missing, kind_of, listing, parse, require_column, texts
 from piefs.data.target import Target, check_training_target, read_target
 from piefs.errors import InputError
 
+SplitRows = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""The numbers of the rows for training, for validation and for test."""
+
 TASKS = ("auto", "classification", "regression", "unsupervised")
+SHARE = 0.15  # of the rows for validation and for test each
 MOST_HELD_OUT = 20_000  # rows for validation, for test, and of training to measure on, if streamed
 SAMPLE_CELLS = 2**24  # of training rows that decide the encoding of the columns
 
@@ -178,3 +182,81 @@ def _at_most(rows: np.ndarray, seed: int, most: int | None = None) -> np.ndarray
     if len(rows) > most:
         rows = np.random.default_rng(seed).choice(rows, most, replace=False)
     return np.sort(rows)
+
+
+# --- splits ------------------------------------------------------------------------------------
+
+
+def split_table(
+    table: Source,
+    target: Target,
+    rows: np.ndarray,
+    options: TableOptions,
+    notices: list[str],
+) -> SplitRows:
+    """Cut rows 70/15/15: by group, by time, with class shares kept, or at random."""
+    if options.group is not None:
+        return _split_by_group(table, options.group, rows, options.split_seed)
+    if options.time is not None:
+        notices.append(f"column {options.time!r} orders the rows and is not a feature")
+        return _split_by_time(table, options.time, rows)
+    if not target.class_names:
+        return _split_random(rows, options.split_seed)
+    counts, n_held_out = np.bincount(target.y[rows]), round(SHARE * len(rows))
+    if counts.min() >= 3 and n_held_out >= len(counts):
+        parts = split_stratified(rows, target.y[rows], seed=options.split_seed)
+        return parts[0].x, parts[1].x, parts[2].x
+    notices.append(
+        f"the splits do not keep class shares: class {target.class_names[counts.argmin()]!r} has "
+        f"{counts.min()} rows, and {n_held_out} rows are held out for {len(counts)} classes"
+    )
+    return _split_random(rows, options.split_seed)
+
+
+def _split_random(rows: np.ndarray, seed: int) -> SplitRows:
+    n_held_out = round(SHARE * len(rows))
+    order = np.random.default_rng(seed).permutation(rows)
+    return order[2 * n_held_out :], order[:n_held_out], order[n_held_out : 2 * n_held_out]
+
+
+def _split_by_group(table: Source, group: str, rows: np.ndarray, seed: int) -> SplitRows:
+    """Rows with the same value in a column stay together; the shares count groups."""
+    from sklearn.model_selection import GroupShuffleSplit
+
+    cells = texts(table.column(group))
+    _require_values(table, group, "--group", rows[is_missing(cells[rows])])
+    groups = cells[rows].astype(str)
+    if len(set(groups)) < 3:
+        raise InputError(
+            f"{table.source}: column {group!r} has {len(set(groups))} groups; three splits need 3"
+        )
+    outer = GroupShuffleSplit(n_splits=1, test_size=SHARE, random_state=seed)
+    rest, test = next(outer.split(groups, groups=groups))
+    inner = GroupShuffleSplit(n_splits=1, test_size=SHARE / (1 - SHARE), random_state=seed)
+    train, validation = next(inner.split(rest, groups=groups[rest]))
+    return rows[rest[train]], rows[rest[validation]], rows[test]
+
+
+def _split_by_time(table: Source, time: str, rows: np.ndarray) -> SplitRows:
+    """The latest rows for test, those before them for validation."""
+    cells = table.column(time)
+    kind = kind_of(cells[rows])
+    if kind not in ("number", "date"):
+        row = rows[parse(cells[rows], "date")[1].argmax()]
+        raise InputError(
+            f"{table.source}: --time needs numbers, or dates such as 2024-01-31, but column "
+            f"{time!r} has {str(cells[row])!r} in {table.place(row)}"
+        )
+    values, _ = parse(cells[rows], kind)
+    _require_values(table, time, "--time", rows[np.isnan(values)])
+    order = rows[np.argsort(values, kind="stable")]
+    n_held_out = round(SHARE * len(order))
+    return order[: -2 * n_held_out], order[-2 * n_held_out : -n_held_out], order[-n_held_out:]
+
+
+def _require_values(table: Source, name: str, option: str, rows: np.ndarray) -> None:
+    if len(rows):
+        raise InputError(
+            f"{table.source}: {option} needs a value in every row, but column {name!r} lacks "
+            f"{len(rows):,} (first: {table.place(rows[0])}); fill them in"
+        )

@@ -1,17 +1,100 @@
-"""The built-in data sets, with the splits and scalings of the paper (Sec. 3.1).
+"""Data sets cut into training, validation and test rows; those of the paper (Sec. 3.1) by name.
 
 Splits are stratified and fixed by `split_seed`; a run's own seed never changes them.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from piefs.data.fetch import FILES, read_arrays
-from piefs.data.splits import Dataset, Split, split_stratified
+from piefs.data.table import Table
 from piefs.errors import InputError
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows and their labels, or the numbers to predict; `table` has them as they are in a file."""
+
+    x: np.ndarray
+    y: np.ndarray
+    table: Table | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def take(self, rows: np.ndarray) -> Split:
+        """The given rows, in the given order."""
+        table = None if self.table is None else self.table.take(rows)
+        return Split(self.x[rows], self.y[rows], table)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Three splits and what is needed to read them.
+
+    `y` holds class indices into `class_names`, or numbers (float64), and then `class_names` is
+    empty; `target_name` is what a figure calls them. If training rows stay in a file, `sample` are
+    some of them in memory. `standardize` says whether inputs are to be z-scored on training
+    statistics; `image_shape` is set if a row is an image.
+    """
+
+    name: str
+    train: Split
+    validation: Split
+    test: Split
+    class_names: tuple[str, ...]
+    feature_names: tuple[str, ...]
+    description: str
+    standardize: bool = False
+    image_shape: tuple[int, int] | None = None
+    target_name: str = "y"
+    sample: Split | None = None
+
+    @property
+    def splits(self) -> dict[str, Split]:
+        """The splits by name."""
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
+    @property
+    def is_regression(self) -> bool:
+        """Whether there are numbers to predict, not classes."""
+        return not self.class_names
+
+    @property
+    def in_memory(self) -> Dataset:
+        """The same with training rows in memory: a sample if they are in a file."""
+        return self if self.sample is None else replace(self, train=self.sample, sample=None)
+
+    def head(self, n: int) -> Dataset:
+        """The same data set with at most n rows in each split: a sample for a quick look."""
+        parts = {name: part.take(np.arange(len(part))[:n]) for name, part in self.splits.items()}
+        return replace(self, **parts)
+
+
+def split_stratified(
+    x: np.ndarray, y: np.ndarray, fractions: tuple[float, float] = (0.15, 0.15), seed: int = 0
+) -> tuple[Split, Split, Split]:
+    """Training, validation and test rows, class shares kept; `fractions` are the latter two's."""
+    from sklearn.model_selection import train_test_split
+
+    n_validation, n_test = (round(fraction * len(y)) for fraction in fractions)
+    rest, test = train_test_split(
+        np.arange(len(y)), test_size=n_test, stratify=y, random_state=seed
+    )
+    train, validation = train_test_split(
+        rest, test_size=n_validation, stratify=y[rest], random_state=seed
+    )
+    return Split(x[train], y[train]), Split(x[validation], y[validation]), Split(x[test], y[test])
+
+
+# --- the built-in ones -------------------------------------------------------------------------
+
 
 HTRU2_FEATURES = tuple(
     f"{statistic} of the {curve}"
@@ -57,21 +140,17 @@ def digits(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     from sklearn.datasets import load_digits
 
     x, y = load_digits(return_X_y=True)
-    about = "1,797 handwritten digits of 8×8 pixels (scikit-learn)"
+    about = _pixel_names(8), "1,797 handwritten digits of 8×8 pixels (scikit-learn)"
     points = np.asarray(x) / 16, y
-    return _stratified(
-        "digits", points, split_seed, DIGITS, _pixel_names(8), about, image_shape=(8, 8)
-    )
+    return _stratified("digits", points, split_seed, DIGITS, *about, image_shape=(8, 8))
 
 
 def htru2(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """Pulsar candidates (Lyon et al. 2016): eight features, z-scored."""
     table = read_arrays(FILES["htru2"], data_dir)["table"]
     points, classes = (table[:, :8], table[:, 8]), ("noise", "pulsar")
-    about = "17,898 pulsar candidates, 8 features (Lyon et al. 2016)"
-    return _stratified(
-        "htru2", points, split_seed, classes, HTRU2_FEATURES, about, standardize=True
-    )
+    about = HTRU2_FEATURES, "17,898 pulsar candidates, 8 features (Lyon et al. 2016)"
+    return _stratified("htru2", points, split_seed, classes, *about, standardize=True)
 
 
 def mnist(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:

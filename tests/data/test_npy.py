@@ -93,7 +93,7 @@ def test_pickled_objects_are_refused_unopened(tmp_path, suffix):
     trap = np.array([Trap(tmp_path / "sprung")], dtype=object)
     with path.open("wb") as stream:
         (np.savez if suffix == ".npz" else np.save)(stream, trap)
-    assert "bject" in refusal(path)
+    assert "object" in refusal(path).lower()
     assert not (tmp_path / "sprung").exists()
 
 

@@ -103,12 +103,12 @@ def test_the_page_on_watching(mlflow, tmp_path, monkeypatch, capsys):
     assert len((tmp_path / "history.csv").read_text().splitlines()) == 1 + len(
         names["history"].rows
     )
-    assert "training: 1 of 4" in capsys.readouterr().out
+    assert "1 of 4\n2 of 4" in capsys.readouterr().out
     assert len(names["scores"]) > 1
     steps = [call.kwargs["step"] for call in mlflow.log_metrics.call_args_list]
     assert steps == sorted(set(steps))
     assert mlflow.log_params.call_args.args[0]["n_components"] == "4"
-    assert list((tmp_path / "curves/training").glob("events.out.tfevents.*"))
+    assert list((tmp_path / "curves").glob("events.out.tfevents.*"))
 
 
 def test_the_page_on_choosing(tmp_path, monkeypatch):

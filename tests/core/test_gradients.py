@@ -3,12 +3,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from piefs.core.gradients import DenseField, FactoredField, deal, dot, gather
+from piefs.core import gradients
+from piefs.core.gradients import DenseField, FactoredField
 from piefs.core.maps import ScalarMap
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 N = 11
+
+# Compiled whole; operation by operation, each would be a program of its own.
+deal = jax.jit(gradients.deal, static_argnums=1)
+gather = jax.jit(gradients.gather)
+dot = jax.jit(gradients.dot)
+dense = jax.jit(lambda f: f.dense())
+parts_of = jax.jit(lambda f, stride: f.parts(stride), static_argnums=1)
+transformed_by = jax.jit(lambda f, matrix: f.transformed_by(matrix))
 
 
 def field(rng, d, h=None):
@@ -20,7 +29,7 @@ def field(rng, d, h=None):
 def naive_dot(f, g):
     return [
         sum(float(a) * float(b) for a, b in zip(v, w, strict=True))
-        for v, w in zip(np.asarray(f.dense()), np.asarray(g.dense()), strict=True)
+        for v, w in zip(np.asarray(dense(f)), np.asarray(dense(g)), strict=True)
     ]
 
 
@@ -32,7 +41,7 @@ def test_dense_field_is_u_times_the_transposed_frame(rng):
     f = field(rng, d=6, h=4)
     u, frame = np.asarray(f.u), np.asarray(f.frame)
     expected = [[sum(u[i] * frame[a]) for a in range(6)] for i in range(N)]
-    np.testing.assert_allclose(f.dense(), expected, rtol=1e-10, atol=1e-13)
+    np.testing.assert_allclose(dense(f), expected, rtol=1e-10, atol=1e-13)
 
 
 def test_dense_field_in_one_piece_is_dense_already(rng):
@@ -43,7 +52,7 @@ def test_dense_field_in_one_piece_is_dense_already(rng):
 @pytest.mark.parametrize("stride", [1, 2, 3])
 @pytest.mark.parametrize("d", [1, 2, 6, 7])
 def test_gathering_undoes_dealing(d, stride, rng):
-    a = jnp.asarray(rng.normal(size=(N, d)))
+    a = rng.normal(size=(N, d))
     parts = deal(a, stride)
     np.testing.assert_array_equal(parts[0], a[:, ::stride])
     assert [part.shape[1] for part in parts] == [len(range(i, d, stride)) for i in range(stride)]
@@ -53,14 +62,14 @@ def test_gathering_undoes_dealing(d, stride, rng):
 @pytest.mark.parametrize("h", [None, 4], ids=["dense", "factored"])
 def test_parts_are_the_components_dealt_out(h, rng):
     f = field(rng, 7, h)
-    for part, expected in zip(f.parts(3), deal(f.dense(), 3), strict=True):
+    for part, expected in zip(parts_of(f, 3), deal(dense(f), 3), strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("stride_f", "stride_g"), [(2, 2), (2, 3), (1, 2)])
 def test_dot_of_fields_dealt_out_differently(stride_f, stride_g, rng):
     f, g = field(rng, 7), field(rng, 7)
-    dealt = DenseField(*f.parts(stride_f)), DenseField(*g.parts(stride_g))
+    dealt = DenseField(*parts_of(f, stride_f)), DenseField(*parts_of(g, stride_g))
     assert [one.stride for one in dealt] == [stride_f, stride_g]
     np.testing.assert_allclose(dot(*dealt), naive_dot(f, g), rtol=1e-10, atol=1e-12)
 
@@ -78,10 +87,10 @@ def test_dot_equals_the_dense_dot_on_both_sides_of_the_switch(d, h_f, h_g, rng):
 @pytest.mark.parametrize("h", [None, 4, 8], ids=["dense", "narrow", "wide"])
 @pytest.mark.parametrize("d_out", [2, 6, 9])
 def test_shared_matrix_acts_on_every_vector(d_out, h, rng):
-    f, matrix = field(rng, 6, h), jnp.asarray(rng.normal(size=(d_out, 6)))
-    transformed = f.transformed_by(matrix)
-    expected = np.stack([np.asarray(matrix) @ v for v in np.asarray(f.dense())])
-    np.testing.assert_allclose(transformed.dense(), expected, rtol=1e-10, atol=1e-12)
+    f, matrix = field(rng, 6, h), rng.normal(size=(d_out, 6))
+    transformed = transformed_by(f, matrix)
+    expected = np.stack([matrix @ v for v in np.asarray(dense(f))])
+    np.testing.assert_allclose(dense(transformed), expected, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(dot(transformed, transformed), (expected**2).sum(1), rtol=1e-10)
 
 
@@ -97,7 +106,7 @@ def test_gram_trick_forms_no_n_by_d_array_when_the_inputs_outnumber_the_hidden_u
 ):
     f, g = field(rng, d=13, h=4), field(rng, d=13, h=4)
     loss_gradient = jax.grad(lambda f, g: jnp.sum(dot(f, g)), argnums=(0, 1))
-    for function in (dot, loss_gradient):
+    for function in (gradients.dot, loss_gradient):
         formed = shapes(equations(function, f, g))
         assert (4, 4) in formed
         assert (N, 13) not in formed
@@ -106,7 +115,7 @@ def test_gram_trick_forms_no_n_by_d_array_when_the_inputs_outnumber_the_hidden_u
 
 def test_few_inputs_use_the_dense_dot(rng, equations):
     f = field(rng, d=3, h=5)
-    formed = shapes(equations(dot, f, f))
+    formed = shapes(equations(gradients.dot, f, f))
     assert (N, 3) in formed
     assert (5, 5) not in formed
 

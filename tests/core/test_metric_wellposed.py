@@ -17,9 +17,9 @@ from piefs.core.metric import (
     RotatedDiag,
     SharedDiag,
     SharedRotation,
-    constrained,
     init_metric,
 )
+from piefs.core.metric import constrained as _constrained
 from piefs.core.networks import MLP, generator
 from piefs.core.rotations import ROTATIONS
 from piefs.errors import InputError
@@ -33,6 +33,14 @@ def field(rng, n=40, d=5, h=3):
     return FactoredField(jnp.asarray(rng.normal(size=(n, h))), jnp.asarray(rng.normal(size=(d, h))))
 
 
+# Compiled whole: operation by operation, each would be a program of its own.
+constrained = jax.jit(_constrained, static_argnums=(1, 2))
+apply = jax.jit(lambda metric, x, v: metric.apply(x, v))
+dense = jax.jit(lambda v: v.dense())
+log_scales_of = jax.jit(lambda metric, x: metric.log_scales(x))
+
+
+@jax.jit
 def energy(metric, v):
     x = jnp.zeros(v.dense().shape)
     applied = metric.apply(x, v)
@@ -61,14 +69,14 @@ def test_constraints_hold_exactly_and_the_bound_is_never_passed(seed, scale):
 @pytest.mark.parametrize("constraint", ["volume", "trace"])
 def test_local_and_shared_scales_obey_the_same_constraint(constraint, rng):
     z, x = rng.normal(size=4), rng.normal(size=(3, 4))
-    net = MLP((jnp.zeros((4, 4)),), (jnp.asarray(z),), "relu")
-    local = np.asarray(Diag(net, constraint, 2.0).log_scales(x))
-    shared = np.asarray(SharedDiag(jnp.asarray(z), constraint, 2.0).log_scales(x))
+    net = MLP((np.zeros((4, 4)),), (jnp.asarray(z),), "relu")
+    local = np.asarray(log_scales_of(Diag(net, constraint, 2.0), x))
+    shared = np.asarray(log_scales_of(SharedDiag(jnp.asarray(z), constraint, 2.0), x))
     np.testing.assert_allclose(local, shared, rtol=1e-12)
     v = field(rng, 3, 4)
-    applied = SharedDiag(jnp.asarray(z), constraint, 2.0).apply(x, v)
+    applied = apply(SharedDiag(jnp.asarray(z), constraint, 2.0), x, v)
     assert isinstance(applied, FactoredField)
-    np.testing.assert_allclose(applied.dense(), np.exp(shared) * np.asarray(v.dense()), rtol=1e-12)
+    np.testing.assert_allclose(dense(applied), np.exp(shared) * dense(v), rtol=1e-12)
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -87,8 +95,8 @@ def test_every_metric_begins_as_the_identity_in_the_precision_asked_for(name, sc
     assert all(isinstance(leaf, jax.Array) and leaf.dtype == jnp.float32 for leaf in leaves)
     assert all(leaf.size <= 70 * 64 for leaf in leaves)
     v = field(rng, 3, d)
-    applied = metric.apply(jnp.asarray(rng.normal(size=(3, d))), v)
-    np.testing.assert_allclose(applied.dense(), v.dense(), rtol=1e-5, atol=1e-6)
+    applied = apply(metric, jnp.asarray(rng.normal(size=(3, d))), v)
+    np.testing.assert_allclose(dense(applied), dense(v), rtol=1e-5, atol=1e-6)
 
 
 def test_a_depth_is_refused_where_it_means_nothing():
@@ -99,16 +107,16 @@ def test_a_depth_is_refused_where_it_means_nothing():
 @pytest.mark.parametrize("constraint", ["volume", "trace"])
 def test_directions_that_are_not_told_apart_share_their_scale(constraint, rng):
     d, r = 6, 2
-    begun = ClosedForm(jnp.eye(d, r), jnp.zeros(r), jnp.ones(()), constraint, 3.0)
+    begun = ClosedForm(np.eye(d, r), np.zeros(r), np.ones(()), constraint, 3.0)
     rotation = special_ortho_group.rvs(d, random_state=0)
     values = np.array([9.0, 4.0, 0.3, 0.2, 0.2, 0.1])
     metric = begun.refreshed(rotation @ np.diag(values) @ rotation.T)
     expected = best_log_scales(values.copy(), r, constraint, 3.0)
     matrix = rotation @ np.diag(np.exp(expected)) @ rotation.T
     v = field(rng, 4, d)
-    applied = metric.apply(jnp.zeros((4, d)), v).dense()
-    np.testing.assert_allclose(applied, np.asarray(v.dense()) @ matrix, rtol=1e-8, atol=1e-10)
-    found = metric.log_scales(jnp.zeros((1, d)))[0]
+    applied = dense(apply(metric, np.zeros((4, d)), v))
+    np.testing.assert_allclose(applied, dense(v) @ matrix, rtol=1e-8, atol=1e-10)
+    found = log_scales_of(metric, np.zeros((1, d)))[0]
     np.testing.assert_allclose(found, expected, rtol=1e-8, atol=1e-10)
     single = jax.tree.map(lambda a: a.astype(jnp.float32), begun).refreshed(np.eye(d))
     assert {leaf.dtype for leaf in jax.tree.leaves(single)} == {jnp.dtype("float32")}
@@ -161,8 +169,8 @@ def closed_form(d, constraint, bound):
 
 
 def outer(v):
-    dense = np.asarray(v.dense())
-    return dense.T @ dense / len(dense)
+    rows = np.asarray(dense(v))
+    return rows.T @ rows / len(rows)
 
 
 @pytest.mark.parametrize("constraint", ["volume", "trace"])
@@ -177,9 +185,9 @@ def test_closed_form_reaches_its_optimum_and_no_other_matrix_does_better(constra
         "trace": np.sum(np.sqrt(values)) ** 2 / d,
     }
     assert found == pytest.approx(best[constraint], rel=1e-9)
-    x = jnp.zeros((1, d))
-    (log_scales,) = constrained((metric.log_scales(x),), constraint)
-    np.testing.assert_allclose(metric.log_scales(x), log_scales, atol=1e-12)  # it is feasible
+    x = np.zeros((1, d))
+    (log_scales,) = constrained((log_scales_of(metric, x),), constraint)
+    np.testing.assert_allclose(log_scales_of(metric, x), log_scales, atol=1e-12)  # it is feasible
     for seed in range(20):
         other = np.random.default_rng(seed)
         scales = SharedDiag(jnp.asarray(other.normal(size=d)), constraint)
@@ -191,11 +199,11 @@ def test_closed_form_reaches_its_optimum_and_no_other_matrix_does_better(constra
 def test_closed_form_of_a_singular_outer_product_keeps_to_its_bound(constraint, rng):
     d, v = 6, field(rng, d=6, h=2)
     metric = closed_form(d, constraint, 1.2).refreshed(outer(v))
-    log_scales = np.asarray(metric.log_scales(jnp.zeros((1, d))))[0]
+    log_scales = np.asarray(log_scales_of(metric, np.zeros((1, d))))[0]
     assert np.ptp(log_scales) == pytest.approx(1.2, rel=1e-9)
     assert float(energy(metric, v)) < float(energy(closed_form(d, constraint, 1.2), v))
     nothing = closed_form(d, constraint, 1.2).refreshed(np.zeros((d, d)))
-    np.testing.assert_allclose(nothing.log_scales(jnp.zeros((1, d))), 0, atol=1e-12)
+    np.testing.assert_allclose(log_scales_of(nothing, np.zeros((1, d))), 0, atol=1e-12)
 
 
 @given(
@@ -225,7 +233,8 @@ def test_directions_past_the_leading_ones_share_their_mean():
 def test_descent_leaves_the_closed_form_alone(rng):
     v = field(rng)
     metric = closed_form(5, "trace", 2.0).refreshed(outer(v))
-    assert all(np.all(np.asarray(a) == 0) for a in jax.tree.leaves(jax.grad(energy)(metric, v)))
+    slopes = jax.tree.leaves(jax.jit(jax.grad(energy))(metric, v))
+    assert all(np.all(np.asarray(slope) == 0) for slope in slopes)
 
 
 # --- scopes --------------------------------------------------------------------------------------
@@ -253,14 +262,14 @@ def test_shared_factors_keep_the_gradient_factored_and_act_as_a_matrix(rng):
     outputs = jnp.asarray(rng.normal(size=rotation.n_parameters(5)))
     scales = SharedDiag(jnp.asarray(rng.normal(size=5)), "trace")
     metric, v = Composed(SharedRotation(outputs, rotation), scales), field(rng)
-    x = jnp.zeros((40, 5))
-    applied = metric.apply(x, v)
+    x = np.zeros((40, 5))
+    applied = apply(metric, x, v)
     assert isinstance(applied, FactoredField)
-    unit = FactoredField(jnp.eye(5), jnp.eye(5))
-    matrix = np.asarray(metric.apply(x[:5], unit).dense()).T
-    np.testing.assert_allclose(applied.dense(), np.asarray(v.dense()) @ matrix.T, rtol=1e-10)
+    unit = FactoredField(np.eye(5), np.eye(5))
+    matrix = np.asarray(dense(apply(metric, x[:5], unit))).T
+    np.testing.assert_allclose(dense(applied), dense(v) @ matrix.T, rtol=1e-10)
     singular = np.linalg.svd(matrix, compute_uv=False)
-    lam = np.exp(np.asarray(metric.log_scales(x))[0])
+    lam = np.exp(np.asarray(log_scales_of(metric, x))[0])
     np.testing.assert_allclose(np.sort(singular), np.sort(lam), rtol=1e-10)
 
 
@@ -270,9 +279,9 @@ def test_composed_metric_turns_by_the_shared_rotation_first(rng, network):
     local = RotatedDiag(Diag(network(rng, (5, 4, 5))), network(rng, (5, 4, 4)), rotation)
     both = RotatedDiag(local.scales, local.angle_net, rotation, shared)
     x, v = jnp.asarray(rng.normal(size=(40, 5))), field(rng)
-    expected = local.apply(x, shared.apply(x, v)).dense()
-    np.testing.assert_allclose(both.apply(x, v).dense(), expected, rtol=1e-12)
-    assert not np.allclose(expected, local.apply(x, v).dense())
+    expected = dense(apply(local, x, apply(shared, x, v)))
+    np.testing.assert_allclose(dense(apply(both, x, v)), expected, rtol=1e-12)
+    assert not np.allclose(expected, dense(apply(local, x, v)))
 
 
 @pytest.mark.parametrize(

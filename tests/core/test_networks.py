@@ -86,15 +86,16 @@ def test_slopes_are_the_derivatives_at_the_pre_activations(activation, rng, netw
 @pytest.mark.parametrize("stride", [2, 3])
 def test_outputs_can_be_had_dealt_out(stride, rng, network):
     net, x = network(rng, (3, 4, 7)), jnp.asarray(rng.normal(size=(6, 3)))
-    for part, expected in zip(net.dealt(x, stride), deal(net(x), stride), strict=True):
+    found, dealt = jax.jit(lambda net, x: (net.dealt(x, stride), deal(net(x), stride)))(net, x)
+    for part, expected in zip(found, dealt, strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-12)
 
 
 def test_centred_outputs_are_the_outputs_less_their_mean(rng, network):
     net, x = network(rng, (3, 4, 7)), jnp.asarray(rng.normal(size=(6, 3)))
-    out = np.asarray(net(x))
-    expected = out - out.mean(axis=1, keepdims=True)
-    np.testing.assert_allclose(net.with_centred_outputs()(x), expected, rtol=1e-12, atol=1e-14)
+    out, centred = jax.jit(lambda net, x: (net(x), net.with_centred_outputs()(x)))(net, x)
+    expected = np.asarray(out) - np.mean(out, axis=1, keepdims=True)
+    np.testing.assert_allclose(centred, expected, rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize(("activation", "gain"), [("relu", 2), ("tanh", 1)])
@@ -164,7 +165,7 @@ def test_dealt_outputs_have_the_derivatives_of_plain_products(rows, rng, network
     def dealt(net, x):
         return jnp.sum(jnp.sin(gather(net.dealt(x, 2))))
 
-    expected, found = (jax.grad(f, argnums=(0, 1))(net, x) for f in (plain, dealt))
+    expected, found = (jax.jit(jax.grad(f, argnums=(0, 1)))(net, x) for f in (plain, dealt))
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12), expected, found
     )
@@ -173,6 +174,6 @@ def test_dealt_outputs_have_the_derivatives_of_plain_products(rows, rng, network
 def test_a_network_can_be_differentiated_forwards(rng, network):
     net, x = network(rng, (4, 5, 1), "tanh"), rng.standard_normal((3, 4))
     forward, backward = (
-        mode(lambda r: net(r[None])[0, 0])(x[0]) for mode in (jax.jacfwd, jax.grad)
+        jax.jit(mode(lambda r: net(r[None])[0, 0]))(x[0]) for mode in (jax.jacfwd, jax.grad)
     )
     np.testing.assert_allclose(forward, backward, rtol=1e-12)

@@ -34,7 +34,7 @@ def test_outer_product_is_that_of_the_coordinates_in_the_inputs_the_maps_see(rng
     seen = fitted.scaled(jnp.asarray(x))
 
     def coordinates(row):
-        return fitted.coordinates(fitted.scaling.undone(row)[None])[0]
+        return fitted.of_scaled(row[None])[0]
 
     slopes = np.asarray(jax.vmap(jax.jacrev(coordinates))(seen))
     expected = np.einsum("nki,nkj->ij", slopes, slopes) / 6
@@ -67,7 +67,7 @@ def test_slopes_by_map_are_mean_squares_of_the_coordinates_derivatives():
     x = np.random.default_rng(0).normal(size=(7, D)).astype(np.float32)
 
     def seen(z):  # the coordinates as functions of what the maps see
-        return fitted.coordinates(fitted.scaling.undone(z[None]))[0]
+        return fitted.of_scaled(z[None])[0]
 
     jacobians = jax.vmap(jax.jacobian(seen))(fitted.scaled(jnp.asarray(x)))
     expected = np.mean(np.asarray(jacobians) ** 2, axis=0).T

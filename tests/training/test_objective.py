@@ -10,7 +10,7 @@ import optax
 import pytest
 from jax.flatten_util import ravel_pytree
 
-from piefs.core.losses import Readout, init_readout, row_half_sums, split_row_error
+from piefs.core.losses import Readout, init_readout, row_half_sums, split_gram_error
 from piefs.core.maps import ScalarMap
 from piefs.core.metric import Diag, Off
 from piefs.core.networks import MLP
@@ -144,7 +144,7 @@ def test_anisotropy_is_charged_on_top(params, batch):
 def test_population_gate_adds_the_active_row_to_the_frozen_maps_exact_error(params, batch):
     objective = SequentialObjective(GENTLE, population_gram=True)
     phi = batch.frozen.at[:, ACTIVE].set(params.phi(batch.x))
-    row = float(split_row_error(row_half_sums(phi, batch.weight, ACTIVE), ACTIVE))
+    row = float(split_gram_error(row_half_sums(phi, batch.weight, ACTIVE)))
     _, record = loss_on(objective, params, batch, ACTIVE, 0.25)
     np.testing.assert_allclose(record.gram_error, 0.25 + row, rtol=1e-10)
     np.testing.assert_allclose(record.w_class, np.exp(-max(0.25 + row, 0) / 5.0), rtol=1e-10)

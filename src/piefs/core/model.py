@@ -63,11 +63,6 @@ class Scaling:
         z = (x - self.center) / self.scale
         return z if self.clip is None else z / (1 + (z / self.clip) ** 2) ** 0.5
 
-    def undone(self, z: Array) -> Array:
-        """The rows that were scaled, of a scaling that does not clip."""
-        assert self.clip is None
-        return z * self.scale + self.center
-
 
 @dataclass(frozen=True, eq=False)
 class Model:

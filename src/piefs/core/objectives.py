@@ -31,13 +31,12 @@ from piefs.core.losses import (
     init_readout,
     row_half_sums,
     split_gram_error,
-    split_row_error,
     squared_log_scales,
     weighted_sum,
 )
 from piefs.core.maps import ScalarMap
 from piefs.core.metric import MetricField
-from piefs.core.weighting import Weighting
+from piefs.core.weighting import LossWeights, Weighting
 
 
 class Batch(NamedTuple):
@@ -148,16 +147,13 @@ class SequentialObjective(Objective):
         self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
     ) -> tuple[Array, StepRecord]:
         if isinstance(sums.gram, HalfSums):
-            added = split_row_error(sums.gram, k, self.n_rows)
+            added = split_gram_error(sums.gram, self.n_rows)
             orth = jnp.asarray(frozen_error, added.dtype) + added
         else:
             orth = gram_error(sums.gram.mean, k + 1)
-        mde = sums.energy.mean
         class_ = jnp.zeros_like(orth) if sums.readout is None else sums.readout.mean
         weights = jax.lax.stop_gradient(self.weighting(jnp.maximum(orth, 0), class_))
-        loss = weights.orth * orth + weights.class_ * class_ + weights.mde * mde
-        loss += _penalty(self.anisotropy, sums)
-        return loss, _record(loss, orth, class_, mde, weights)
+        return _weighted(sums, orth, class_, weights, self.anisotropy)
 
 
 class JointObjective(Objective):
@@ -194,14 +190,13 @@ class JointObjective(Objective):
             orth = split_gram_error(sums.gram, self.n_rows)
         else:
             orth = gram_error(sums.gram.mean)
-        mde, class_, of_prefixes = sums.energy.mean, jnp.zeros_like(orth), 0.0
+        class_, of_prefixes = jnp.zeros_like(orth), 0.0
         if sums.readout is not None:
             *shorter, class_ = sums.readout.mean
             of_prefixes = self.prefix_weight * sum(shorter) / max(len(shorter), 1)
-        loss = self.orthogonality * orth + class_ + of_prefixes + self.smoothness * mde
-        loss += _penalty(self.anisotropy, sums)
-        weights = (self.orthogonality, float(sums.readout is not None), self.smoothness)
-        return loss, _record(loss, orth, class_, mde, weights)
+        has_readout = float(sums.readout is not None)
+        weights = LossWeights(self.orthogonality, has_readout, self.smoothness)
+        return _weighted(sums, orth, class_, weights, self.anisotropy, of_prefixes)
 
 
 class SpectralObjective(Objective):
@@ -235,14 +230,25 @@ class SpectralObjective(Objective):
     ) -> tuple[Array, StepRecord]:
         """The distance is recorded as `loss_class`; orthogonality only recorded."""
         assert isinstance(sums.gram, HalfSums) and sums.readout is not None  # noqa: PT018
-        distance, mde = sums.readout.mean, sums.energy.mean
-        loss = distance + self.smoothness * mde + _penalty(self.anisotropy, sums)
-        orth, weights = split_gram_error(sums.gram), (0.0, 1.0, self.smoothness)
-        return loss, _record(loss, orth, distance, mde, weights)
+        orth = jax.lax.stop_gradient(split_gram_error(sums.gram))
+        weights = LossWeights(0.0, 1.0, self.smoothness)
+        return _weighted(sums, orth, sums.readout.mean, weights, self.anisotropy)
 
 
-def _record(loss: Array, orth: Array, class_: Array, mde: Array, weights: Any) -> StepRecord:
-    return StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
+def _weighted(
+    sums: Sums,
+    orth: Array,
+    class_: Array,
+    weights: LossWeights,
+    anisotropy: float,
+    of_prefixes: Array | float = 0.0,
+) -> tuple[Array, StepRecord]:
+    """The sum of the losses by their weights, and its parts."""
+    mde = sums.energy.mean
+    loss = weights.orth * orth + weights.class_ * class_ + weights.mde * mde + of_prefixes
+    if sums.log_scales is not None:
+        loss += anisotropy * sums.log_scales.mean
+    return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
 
 
 def _values_and_energy(params: Trainable, batch: Batch) -> tuple[Array, WeightedSum]:
@@ -260,10 +266,6 @@ def _log_scales(anisotropy: float, params: Trainable, batch: Batch) -> WeightedS
     if not anisotropy:
         return None
     return weighted_sum(squared_log_scales(params.metric.log_scales(batch.x)), batch.weight)
-
-
-def _penalty(anisotropy: float, sums: Sums) -> Array | float:
-    return 0.0 if sums.log_scales is None else anisotropy * sums.log_scales.mean
 
 
 # --- readouts of prefixes ----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from piefs.core.maps import init_map, stack
 from piefs.core.networks import generator
 from piefs.errors import InputError
 from piefs.operators import Box, EigenProblem, Gaussian, PointCloud, Sphere, known, lebesgue
-from piefs.operators.problem import as_metric, tensor
+from piefs.operators.problem import tensor
 from piefs.operators.trial import (
     forms,
     n_units,
@@ -129,7 +129,7 @@ def test_operator_is_the_divergence_form_by_finite_differences():
     x, h = jnp.array([[0.3, 0.6]]), 1e-4
 
     def flux(x):
-        m = tensor(problem.operator_metric, x)
+        m = tensor(problem, x)
         gradient = with_gradients(phi, x)[1][:, 0]
         return problem.density(x)[:, None] * jnp.einsum("nij,nj->ni", m, gradient)
 
@@ -152,7 +152,6 @@ def test_on_the_sphere_the_operator_is_the_sphere_s_own():
 
 def test_constant_metrics_have_no_divergence_and_numbers_are_multiples_of_the_identity():
     x = jnp.ones((2, 2))
-    metric = as_metric(3.0, 2)
-    np.testing.assert_allclose(tensor(metric, x), 9 * np.broadcast_to(np.eye(2), (2, 2, 2)))
-    np.testing.assert_array_equal(tensor_divergence(metric, x), 0)
-    np.testing.assert_allclose(metric.log_scales(x), np.log(3.0))
+    problem = EigenProblem(SQUARE, metric=3.0)
+    np.testing.assert_allclose(tensor(problem, x), 9 * np.broadcast_to(np.eye(2), (2, 2, 2)))
+    np.testing.assert_array_equal(tensor_divergence(problem, x), 0)

@@ -112,7 +112,7 @@ def test_a_region_by_its_distance_has_the_drum_s_spectrum():
     disk = Implicit(lambda x: 1 - (x**2).sum(axis=1), [-1, -1], [1, 1])
     problem = EigenProblem(disk, boundary="dirichlet")
     solution = EigenSolver(3, n_maps=3, n_steps=0, n_points=2**14).solve(problem)
-    np.testing.assert_allclose(solution.eigenvalues, exact.drum_values(3), rtol=1e-2)
+    np.testing.assert_allclose(solution.eigenvalues, exact.DRUM.values(3), rtol=1e-2)
 
 
 def test_a_sample_has_the_weighted_laplacian_of_its_density():

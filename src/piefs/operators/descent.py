@@ -8,7 +8,8 @@ reach it, in any basis: degenerate eigenvalues are no trouble. `joint` trains al
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -29,24 +30,7 @@ JITTER = 1e-11
 """Added to the normalised Gram matrix, so that two equal maps do not stop the training."""
 
 OPTIMIZER = Optimizer("adam", warmup=0.05)
-
-Watch = Callable[[int, float], None]
-
-
-class Budget(NamedTuple):
-    """How many steps (a multiple of `chunk`), on how many points each, and how fast."""
-
-    n_steps: int
-    batch_size: int
-    learning_rate: float
-    chunk: int
-
-
-class FunctionValues(NamedTuple):
-    """Functions on points: values (n, K) and gradients (n, K, d)."""
-
-    value: Any
-    gradient: Any
+CHUNK = 32
 
 
 def ritz_sum(dirichlet: Array, gram: Array) -> Array:
@@ -57,123 +41,106 @@ def ritz_sum(dirichlet: Array, gram: Array) -> Array:
     return jnp.trace(jax.scipy.linalg.cho_solve(factor, scale[:, None] * dirichlet * scale))
 
 
-def _forms(problem: EigenProblem, functions: FunctionValues, points: Points) -> tuple[Array, Array]:
-    """D and G on a batch; if the constant is an eigenfunction, of the parts orthogonal to it."""
-    weight = jnp.asarray(points.weight) / jnp.sum(points.weight)
-    value = functions.value
-    if problem.keeps_constants:
-        value = value - weight @ value
-    return forms(problem, jnp.asarray(points.x), weight, value, functions.gradient)
-
-
 class RitzLoss(eqx.Module):
     """The sum of the Ritz values on a batch: of all maps, or of one and the k frozen functions.
 
-    With frozen functions, a batch has K of them, of which those from k on are masked.
+    A batch is points and, with frozen functions, K columns of their values (n, K) and gradients
+    (n, K, d), of which those from k on are masked.
     """
 
     problem: EigenProblem = eqx.field(static=True)
-    k: Any = 0
+    k: int | Array
 
     def __call__(
-        self, maps: ScalarMap, batch: tuple[Points, FunctionValues | None], _: object = None
+        self, maps: ScalarMap, batch: tuple[Points, Any], _: object = None
     ) -> tuple[Array, Array]:
         """The sum, as the value and as the record."""
         (points, frozen), k = batch, self.k
-        functions = FunctionValues(*outputs(self.problem, maps, jnp.asarray(points.x)))
-        if frozen is None:
-            loss = ritz_sum(*_forms(self.problem, functions, points))
-            return loss, loss
-        pairs = zip(frozen, functions, strict=True)
-        functions = FunctionValues(*(old.at[:, k].set(new[:, 0]) for old, new in pairs))
-        dirichlet, gram = _forms(self.problem, functions, points)
+        value, gradient = outputs(self.problem, maps, jnp.asarray(points.x))
+        if frozen is not None:
+            value = frozen[0].at[:, k].set(value[:, 0])
+            gradient = frozen[1].at[:, k].set(gradient[:, 0])
+        weight = jnp.asarray(points.weight) / jnp.sum(points.weight)
+        if self.problem.keeps_constants:  # the parts orthogonal to the constant count
+            value = value - weight @ value
+        dirichlet, gram = forms(self.problem, jnp.asarray(points.x), weight, value, gradient)
         active = (jnp.arange(len(gram)) <= k).astype(gram.dtype)
         mask = active[:, None] * active
         loss = ritz_sum(mask * dirichlet, mask * gram + jnp.diag(1 - active))
         return loss, loss
 
 
-def joint(
-    problem: EigenProblem,
-    maps: ScalarMap,
-    draw: Callable[[int], Points],
-    budget: Budget,
-    watch: Watch,
-) -> ScalarMap:
-    """All maps at once, on fresh points at every step."""
+@dataclass(frozen=True)
+class Descent:
+    """How maps are trained: so many steps (a multiple of CHUNK), on so many points each.
 
-    def chunk() -> Any:
-        return _cut((problem.measured(draw(budget.chunk * budget.batch_size)), None), budget)
-
-    return _descended(maps, chunk, RitzLoss(problem), budget, watch)
-
-
-def sequential(
-    problem: EigenProblem,
-    maps: ScalarMap,
-    draw: Callable[[int], Points],
-    budget: Budget,
-    watch: Watch,
-) -> ScalarMap:
-    """One map after the other on a fixed pool of points, the frozen ones cached there.
-
-    Map k then minimises its Rayleigh quotient in the complement of the frozen ones. The cache is
-    orthonormal over the pool, so that deflation stays well conditioned for any number of modes.
+    `draw` gives fresh points; `watch` gets the step and the mean loss of each chunk of steps.
     """
-    pool = problem.measured(draw(budget.chunk * budget.batch_size))
-    n, total = len(pool.x), n_maps(maps)
-    frozen = FunctionValues(np.zeros((n, total)), np.zeros((n, total, problem.dimension)))
-    evaluate, trained = jax.jit(outputs, static_argnums=0), []
-    for k, phi in enumerate(unstack(maps)):
-        chunk = _cut((pool, frozen), budget)
 
-        def watch_map(step: int, loss: float, k: int = k) -> None:
-            watch(k * budget.n_steps + step, loss)
+    problem: EigenProblem
+    draw: Callable[[int], Points]
+    watch: Callable[[int, float], None]
+    n_steps: int
+    batch_size: int
+    learning_rate: float
 
-        loss = RitzLoss(problem, jnp.asarray(k))
-        own = _descended(stack([phi]), lambda chunk=chunk: chunk, loss, budget, watch_map)
-        trained.append(unstack(own)[0])
-        live = FunctionValues(*evaluate(problem, own, jnp.asarray(pool.x)))
-        frozen = _freeze(frozen, live, pool.weight, k, centre=problem.keeps_constants)
-    return stack(trained)
+    def joint(self, maps: ScalarMap) -> ScalarMap:
+        """All maps at once, on fresh points at every step."""
+        loss = RitzLoss(self.problem, n_maps(maps))
+        return self._descended(maps, lambda: self._cut((self._points(), None)), loss)
 
+    def sequential(self, maps: ScalarMap) -> ScalarMap:
+        """One map after the other on a fixed pool of points, the frozen ones cached there.
 
-def _freeze(
-    frozen: FunctionValues, live: FunctionValues, weight: np.ndarray, k: int, *, centre: bool
-) -> FunctionValues:
-    """The cache with map k in it, made orthonormal to the others over the pool."""
-    value, gradient = np.array(frozen.value), np.array(frozen.gradient)
-    value[:, k], gradient[:, k] = live.value[:, 0], live.gradient[:, 0]
-    weight = weight / weight.sum()
-    if centre:
-        value[:, k] -= weight @ value[:, k]
-    mixing = whitening(value[:, : k + 1].T @ (weight[:, None] * value[:, : k + 1])).mixing
-    value[:, k] = value[:, : k + 1] @ mixing[k]
-    gradient[:, k] = np.einsum("njd,j->nd", gradient[:, : k + 1], mixing[k])
-    return FunctionValues(value, gradient)
-
-
-def _cut(rows: Any, budget: Budget) -> Any:
-    """(chunk · batch, …) → (chunk, batch, …) for all arrays of a tree."""
-    shape = budget.chunk, budget.batch_size
-    return jax.tree.map(lambda a: jnp.asarray(a).reshape(*shape, *a.shape[1:]), rows)
-
-
-def _descended(
-    maps: ScalarMap, chunk: Callable[[], Any], loss: Any, budget: Budget, watch: Watch
-) -> ScalarMap:
-    """The maps after all chunks of steps; `watch` gets each chunk's mean loss."""
-    state = begun(OPTIMIZER, maps)
-    for first in range(0, budget.n_steps, budget.chunk):
-        steps = Steps(first, budget.chunk, budget.n_steps, budget.learning_rate)
-        before = maps
-        maps, state, total, is_finite = descend(
-            maps, state, chunk(), loss, steps, optimizer=OPTIMIZER
-        )
-        if not is_finite:
-            raise DivergedError(
-                f"training diverged (NaN or inf) after step {first}: try a smaller learning_rate",
-                before,
+        Map k then minimises its Rayleigh quotient in the complement of the frozen ones. The cache
+        is orthonormal over the pool, so deflation stays well conditioned for any number of modes.
+        """
+        pool, total = self._points(), n_maps(maps)
+        n, weight = len(pool.x), pool.weight / pool.weight.sum()
+        value, gradient = np.zeros((n, total)), np.zeros((n, total, self.problem.dimension))
+        evaluate, trained = jax.jit(outputs, static_argnums=0), []
+        for k, phi in enumerate(unstack(maps)):
+            chunk, loss = (
+                self._cut((pool, (value, gradient))),
+                RitzLoss(self.problem, jnp.asarray(k)),
             )
-        watch(first + budget.chunk, float(total) / budget.chunk)
-    return maps
+            own = self._descended(stack([phi]), lambda chunk=chunk: chunk, loss, k * self.n_steps)
+            trained.append(unstack(own)[0])
+            live = evaluate(self.problem, own, jnp.asarray(pool.x))
+            value, gradient = value.copy(), gradient.copy()  # a chunk may share their memory
+            value[:, k], gradient[:, k] = live[0][:, 0], live[1][:, 0]
+            if self.problem.keeps_constants:
+                value[:, k] -= weight @ value[:, k]
+            seen = value[:, : k + 1]
+            mixing = whitening(seen.T @ (weight[:, None] * seen)).mixing[k]
+            value[:, k] = seen @ mixing
+            gradient[:, k] = np.einsum("njd,j->nd", gradient[:, : k + 1], mixing)
+        return stack(trained)
+
+    def _points(self) -> Points:
+        return self.problem.measured(self.draw(CHUNK * self.batch_size))
+
+    def _cut(self, rows: Any) -> Any:
+        """(chunk · batch, …) → (chunk, batch, …) for all arrays of a tree."""
+        shape = CHUNK, self.batch_size
+        return jax.tree.map(lambda a: jnp.asarray(a).reshape(*shape, *a.shape[1:]), rows)
+
+    def _descended(
+        self, maps: ScalarMap, chunk: Callable[[], Any], loss: RitzLoss, before: int = 0
+    ) -> ScalarMap:
+        """The maps after all chunks of steps, `before` having been taken for other maps."""
+        state = begun(OPTIMIZER, maps)
+        for first in range(0, self.n_steps, CHUNK):
+            steps = Steps(first, CHUNK, self.n_steps, self.learning_rate)
+            last = maps
+            maps, state, total, is_finite = descend(
+                maps, state, chunk(), loss, steps, optimizer=OPTIMIZER
+            )
+            if not is_finite:
+                raise DivergedError(
+                    f"training diverged (NaN or inf) after step {first}: try a smaller "
+                    "learning_rate",
+                    last,
+                )
+            self.watch(before + first + CHUNK, float(total) / CHUNK)
+        return maps

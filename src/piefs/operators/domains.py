@@ -52,17 +52,20 @@ class Domain(ABC):
         """A stream of quasi-random points: each call continues where the last one ended."""
         engine = qmc.Sobol(self.n_uniform, scramble=True, rng=np.random.default_rng(seed))
 
-        def draw(n: int) -> Points:
+        def uniform(n: int) -> np.ndarray:
             u = engine.random(2 ** (n - 1).bit_length())[:n]  # balanced in powers of two only
             # A Sobol point may be 0 exactly, which distributions on ℝ send to infinity.
-            return self.from_uniform(np.clip(u, 2.0**-33, 1 - 2.0**-33))
+            return np.clip(u, 2.0**-33, 1 - 2.0**-33)
 
-        return draw
+        return self._stream(uniform)
 
     def independent(self, seed: int) -> Callable[[int], Points]:
         """A stream of independent random points."""
         rng = np.random.default_rng(seed)
-        return lambda n: self.from_uniform(rng.random((n, self.n_uniform)))
+        return self._stream(lambda n: rng.random((n, self.n_uniform)))
+
+    def _stream(self, uniform: Callable[[int], np.ndarray]) -> Callable[[int], Points]:
+        return lambda n: self.from_uniform(uniform(n))
 
     @abstractmethod
     def from_uniform(self, u: np.ndarray) -> Points:

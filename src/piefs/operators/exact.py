@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.polynomial.hermite_e import hermeval
 from scipy.special import jn_zeros, jv, lpmv
-
-Levels = Callable[[int], float]
-Mode = Callable[[np.ndarray, int], np.ndarray]
 
 
 class Spectrum(NamedTuple):
@@ -21,127 +18,99 @@ class Spectrum(NamedTuple):
     modes: Any = None
 
 
-def lowest_products(levels: Sequence[Levels], k: int) -> list[tuple[float, tuple[int, ...]]]:
-    """The k lowest sums Σ_i λ_{n_i} of ascending one-dimensional levels n = 0, 1, …, with the n_i.
+def products(
+    dimension: int,
+    level: Callable[[int], float],
+    mode: Callable[[np.ndarray, int], np.ndarray],
+) -> Spectrum:
+    """The spectrum of a sum of equal operators, one for each coordinate.
 
-    Best first: from each state found, one step up in each coordinate.
+    Their levels λ_0 ≤ λ_1 ≤ … add up to Σ_i λ_{n_i}, whose modes are ∏ f_{n_i}(x_i).
     """
 
-    def total(n: tuple[int, ...]) -> float:
-        return sum(level(i) for level, i in zip(levels, n, strict=True))
+    def lowest(k: int) -> list[tuple[float, tuple[int, ...]]]:
+        found: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+        for _ in range(dimension):
+            sums = ((value + level(n), (*state, n)) for value, state in found for n in range(k))
+            found = heapq.nsmallest(k, sums)
+        return found
 
-    start = tuple([0] * len(levels))
-    queue, seen, found = [(total(start), start)], {start}, []
-    while len(found) < k:
-        value, n = heapq.heappop(queue)
-        found.append((value, n))
-        for axis in range(len(n)):
-            up = (*n[:axis], n[axis] + 1, *n[axis + 1 :])
-            if up not in seen:
-                seen.add(up)
-                heapq.heappush(queue, (total(up), up))
-    return found
+    def modes(x: np.ndarray, k: int) -> np.ndarray:
+        states = (state for _, state in lowest(k))
+        columns = ([mode(t, n) for t, n in zip(x.T, state, strict=True)] for state in states)
+        return np.stack([np.prod(column, axis=0) for column in columns], axis=1)
 
-
-def products(levels: Sequence[Levels], mode: Mode) -> Spectrum:
-    """The spectrum of a sum of one-dimensional operators, and its modes ∏ f_{n_i}(x_i)."""
-
-    def product(x: np.ndarray, n: tuple[int, ...]) -> np.ndarray:
-        return np.prod([mode(t, i) for t, i in zip(x.T, n, strict=True)], axis=0)
-
-    return Spectrum(
-        lambda k: np.array([value for value, _ in lowest_products(levels, k)]),
-        lambda x, k: np.stack([product(x, n) for _, n in lowest_products(levels, k)], axis=1),
-    )
+    return Spectrum(lambda k: np.array([value for value, _ in lowest(k)]), modes)
 
 
 def sines(dimension: int) -> Spectrum:
     """−Δ on [0, 1]ᵈ, zero on the boundary: π² Σ n_i², n_i ≥ 1."""
-    level = lambda n: np.pi**2 * (n + 1) ** 2  # noqa: E731
-    return products([level] * dimension, lambda t, n: np.sin(np.pi * (n + 1) * t))
+    mode = lambda t, n: np.sin(np.pi * (n + 1) * t)  # noqa: E731
+    return products(dimension, lambda n: np.pi**2 * (n + 1) ** 2, mode)
 
 
 def cosines(dimension: int) -> Spectrum:
     """−Δ on [0, 1]ᵈ, no flux through the boundary: π² Σ n_i², n_i ≥ 0."""
-    return products([lambda n: (np.pi * n) ** 2] * dimension, lambda t, n: np.cos(np.pi * n * t))
+    return products(dimension, lambda n: (np.pi * n) ** 2, lambda t, n: np.cos(np.pi * n * t))
 
 
 def waves(dimension: int) -> Spectrum:
-    """−Δ on the torus of unit lengths: (2π)² Σ n_i², a sine and a cosine for each n ≥ 1."""
-
-    def mode(t: np.ndarray, n: int) -> np.ndarray:
-        angle = 2 * np.pi * ((n + 1) // 2) * t
-        return np.sin(angle) if n % 2 else np.cos(angle)
-
-    return products([lambda n: (2 * np.pi * ((n + 1) // 2)) ** 2] * dimension, mode)
+    """−Δ on the torus of unit lengths: (2π)² Σ n_i², a cosine and a sine for each n ≥ 1."""
+    frequency = lambda n: 2 * np.pi * ((n + 1) // 2)  # noqa: E731
+    mode = lambda t, n: (np.sin if n % 2 else np.cos)(frequency(n) * t)  # noqa: E731
+    return products(dimension, lambda n: frequency(n) ** 2, mode)
 
 
-def hermite(rates: Sequence[float]) -> Spectrum:
-    """Ornstein–Uhlenbeck with p = N(0, I): Σ a_i n_i, Hermite polynomials."""
-    levels = [lambda n, a=a: a * n for a in rates]
-    return products(levels, lambda t, n: hermeval(t, np.eye(n + 1)[n]))
+def hermite(dimension: int) -> Spectrum:
+    """Ornstein–Uhlenbeck with p = N(0, I): Σ n_i, Hermite polynomials."""
+    return products(dimension, float, lambda t, n: hermeval(t, np.eye(n + 1)[n]))
 
 
 def oscillator(dimension: int) -> Spectrum:
     """−½Δ + ½|x|²: Σ (n_i + ½), Hermite functions."""
     mode = lambda t, n: hermeval(2**0.5 * t, np.eye(n + 1)[n]) * np.exp(-(t**2) / 2)  # noqa: E731
-    return products([lambda n: n + 0.5] * dimension, mode)
+    return products(dimension, lambda n: n + 0.5, mode)
 
 
 # --- round shapes ------------------------------------------------------------------------------
 
 
+def _wave(angle: np.ndarray, m: int) -> np.ndarray:
+    return np.cos(m * angle) if m >= 0 else np.sin(-m * angle)
+
+
 def _drum(k: int) -> list[tuple[float, int]]:
     """The k lowest (j_{m,n}², m), twice where m > 0: a cosine and a sine (−m) of the angle."""
-    found = [
-        (zero**2, sign * m)
-        for m in range(k + 1)
-        for zero in jn_zeros(m, k)
-        for sign in ((1, -1) if m else (1,))
-    ]
-    return sorted(found)[:k]
+    zeros = ((zero**2, m) for m in range(-k, k + 1) for zero in jn_zeros(abs(m), k))
+    return heapq.nsmallest(k, zeros)
 
 
-def drum_values(k: int) -> np.ndarray:
-    """−Δ on the unit disk, zero on the boundary: squared zeros of Bessel functions."""
-    return np.array([value for value, _ in _drum(k)])
-
-
-def drum_modes(x: np.ndarray, k: int) -> np.ndarray:
+def _drum_modes(x: np.ndarray, k: int) -> np.ndarray:
     """J_m(j_{m,n} r) times cos mθ or sin mθ."""
     r, angle = np.hypot(*x.T), np.arctan2(x[:, 1], x[:, 0])
-    columns = [
-        jv(abs(m), value**0.5 * r) * (np.cos(m * angle) if m >= 0 else np.sin(-m * angle))
-        for value, m in _drum(k)
-    ]
+    columns = [jv(abs(m), value**0.5 * r) * _wave(angle, m) for value, m in _drum(k)]
     return np.stack(columns, axis=1)
 
 
-def sphere_values(k: int) -> np.ndarray:
-    """The Laplacian on S²: l(l + 1), 2l + 1 times each."""
-    degree = np.floor(np.sqrt(np.arange(k)))
-    return degree * (degree + 1)
+def _degrees(k: int) -> np.ndarray:
+    """0, 1, 1, 1, 2, …: each n comes 2n + 1 times."""
+    return np.floor(np.sqrt(np.arange(k))).astype(int)
 
 
-def sphere_modes(x: np.ndarray, k: int) -> np.ndarray:
+def _sphere_modes(x: np.ndarray, k: int) -> np.ndarray:
     """Real spherical harmonics, without their factors."""
     angle = np.arctan2(x[:, 1], x[:, 0])
-    columns = []
-    for index in range(k):
-        degree = int(index**0.5)
-        m = index - degree * (degree + 1)
-        wave = np.cos(m * angle) if m >= 0 else np.sin(-m * angle)
-        columns.append(lpmv(abs(m), degree, x[:, 2]) * wave)
+    orders = ((n, i - n * (n + 1)) for i, n in enumerate(_degrees(k).tolist()))
+    columns = [lpmv(abs(m), n, x[:, 2]) * _wave(angle, m) for n, m in orders]
     return np.stack(columns, axis=1)
 
 
-def hydrogen_values(k: int) -> np.ndarray:
-    """−Δ − 1/r in the plane: −1/(2n + 1)², 2n + 1 times each."""
-    return -1 / (2 * np.floor(np.sqrt(np.arange(k))) + 1) ** 2
-
-
-DRUM, SPHERE = Spectrum(drum_values, drum_modes), Spectrum(sphere_values, sphere_modes)
-HYDROGEN = Spectrum(hydrogen_values)
+DRUM = Spectrum(lambda k: np.array([value for value, _ in _drum(k)]), _drum_modes)
+"""−Δ on the unit disk, zero on the boundary: squared zeros of Bessel functions."""
+SPHERE = Spectrum(lambda k: _degrees(k) * (_degrees(k) + 1), _sphere_modes)
+"""The Laplacian on S²: l(l + 1), 2l + 1 times each."""
+HYDROGEN = Spectrum(lambda k: -1 / (2 * _degrees(k) + 1) ** 2)
+"""−Δ − 1/r in the plane: −1/(2n + 1)², 2n + 1 times each."""
 
 
 # --- computed once -----------------------------------------------------------------------------

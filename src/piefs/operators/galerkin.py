@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy.linalg
-from jax import Array
 
 from piefs.core.maps import ScalarMap
 from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
-from piefs.operators.trial import blocks, forms, n_units, units, with_gradients
+from piefs.operators.trial import blocks, combinations, forms, n_units, units, with_gradients
 
 EXACT_FLOOR = 1e-12
 """Directions of the basis below this share of the longest are noise of the arithmetic."""
@@ -34,29 +32,19 @@ def assemble(
     problem: EigenProblem, maps: ScalarMap, points: Points, mixing: np.ndarray | None = None
 ) -> Matrices:
     """D and G over all units, or over their combinations by `mixing` (m, k), block by block."""
-    size = n_units(maps) if mixing is None else mixing.shape[1]
-    total = (jnp.zeros((size, size)), jnp.zeros((size, size)))
-    combined = None if mixing is None else jnp.asarray(mixing)
-    for x, weight in blocks(problem.measured(points), n_units(maps) * (1 + problem.dimension)):
-        total = _add(problem, maps, combined, total, x, weight)
-    return Matrices(*map(np.asarray, total))
+    width = n_units(maps) * (1 + problem.dimension)
+    parts = (
+        _forms(problem, maps, mixing, x, weight)
+        for x, weight in blocks(problem.measured(points), width)
+    )
+    return Matrices(*(np.asarray(sum(blocks)) for blocks in zip(*parts, strict=True)))
 
 
 @partial(jax.jit, static_argnums=0)
-def _add(
-    problem: EigenProblem,
-    maps: ScalarMap,
-    mixing: Array | None,
-    total: tuple,
-    x: Array,
-    weight: Array,
-) -> tuple:
-    def functions(x: Array) -> Array:
-        basis = units(problem, maps, x)
-        return basis if mixing is None else basis @ mixing
-
-    value, gradient = with_gradients(functions, x)
-    return jax.tree.map(jnp.add, total, forms(problem, x, weight, value, gradient))
+def _forms(problem: EigenProblem, maps: ScalarMap, mixing: Any, x: Any, weight: Any) -> tuple:
+    basis = partial(units, problem, maps)
+    functions = basis if mixing is None else combinations(problem, maps, mixing)
+    return forms(problem, x, weight, *with_gradients(functions, x))
 
 
 def average(parts: Sequence[Matrices]) -> Matrices:
@@ -96,11 +84,6 @@ def solve(
     if without_constant:
         coefficients = np.vstack([-means[1:] @ coefficients, coefficients])
     return Pairs(values, coefficients)
-
-
-def rayleigh_quotients(matrices: Matrices) -> np.ndarray:
-    """D_kk / G_kk of each function."""
-    return np.diag(matrices.dirichlet) / np.diag(matrices.gram)
 
 
 def jackknife(

@@ -113,7 +113,7 @@ def _sphere() -> EigenProblem:
 
 def _ornstein_uhlenbeck(dimension: int) -> EigenProblem:
     text = f"−Δ + x·∇ in {dimension}-D: p = N(0, I)"
-    return _problem(exact.hermite([1.0] * dimension), Gaussian(dimension), text)
+    return _problem(exact.hermite(dimension), Gaussian(dimension), text)
 
 
 def _oscillator(dimension: int) -> EigenProblem:

@@ -10,17 +10,16 @@ which is the modified Dirichlet form (eq:bilinear_form_1) with a given metric, a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.gradients import DenseField, GradientField
-from piefs.core.metric import MetricField, Off
+from piefs.core.gradients import DenseField
+from piefs.core.metric import MetricField
 from piefs.errors import InputError
 from piefs.operators.domains import Domain, Function, Points
 from piefs.operators.shapes import PointCloud
@@ -68,7 +67,6 @@ class EigenProblem:
     modes: Callable[[np.ndarray, int], np.ndarray] | None = None
     name: str = ""
     description: str = ""
-    operator_metric: MetricField = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.domain, Domain):
@@ -78,8 +76,6 @@ class EigenProblem:
                 f"unknown boundary {self.boundary!r}; choose one of {', '.join(BOUNDARIES)}"
             )
         with jax.enable_x64(True):
-            metric = as_metric(self.metric, self.domain.dimension)
-            object.__setattr__(self, "operator_metric", metric)
             self._check_functions()
 
     def _check_functions(self) -> None:
@@ -94,7 +90,14 @@ class EigenProblem:
         if self.embedding is not None:
             embedded = jnp.asarray(self.embedding(x))
             _check("embedding", embedded, (n, embedded.shape[-1]))
-        _check("metric", transformed(self.operator_metric, x, jnp.ones((n, 1, d))), (n, 1, d))
+        if not (isinstance(self.metric, MetricField | None) or callable(self.metric)):
+            shape = np.asarray(self.metric).shape
+            if shape not in ((), (d, d)):
+                raise InputError(
+                    f"a metric in {d} dimensions must be a number, a {d} × {d} matrix or a "
+                    f"function of x; this has shape {shape}"
+                )
+        _check("metric", self.fluxes(x, jnp.ones((n, 1, d))), (n, 1, d))
         if self.density is None:
             return
         if isinstance(self.domain, PointCloud):
@@ -119,6 +122,19 @@ class EigenProblem:
             x = jnp.asarray(points.x)
             ratio = np.asarray(self.density(x) / self.domain.density(x))
         return Points(points.x, points.weight * ratio)
+
+    def fluxes(self, x: Array, gradients: Array) -> Array:
+        """A(x)∇f of many functions at once: (n, m, d) → (n, m, d)."""
+        metric = self.metric
+        if metric is None:
+            return gradients
+        if isinstance(metric, MetricField):
+            apply = lambda v: metric.apply(x, DenseField(v)).dense()  # noqa: E731
+            return jax.vmap(apply, in_axes=1, out_axes=1)(gradients)
+        if callable(metric):
+            return jnp.einsum("nij,nmj->nmi", metric(x), gradients)
+        matrix = jnp.asarray(metric, float)
+        return matrix * gradients if matrix.ndim == 0 else gradients @ matrix.T
 
     def log_density(self, x: Array) -> Array:
         """log p(x) up to a constant, (n,)."""
@@ -155,64 +171,8 @@ def _check(name: str, value: Any, shape: tuple[int, ...]) -> None:
         raise InputError(f"{name}(x) is not finite everywhere in the domain")
 
 
-# --- the operator's metric A(x): given, not learned --------------------------------------------
-
-
-class Constant(MetricField):
-    """One matrix A for all points, of any rank."""
-
-    matrix: Array
-
-    def apply(self, x: Array, v: GradientField) -> GradientField:
-        return v.transformed_by(self.matrix)
-
-    def log_scales(self, x: Array) -> Array:
-        values = jnp.linalg.svd(self.matrix, compute_uv=False)
-        return jnp.broadcast_to(jnp.log(values), x.shape)
-
-
-class Field(MetricField):
-    """A matrix A(x) for each point, by a function (n, d) → (n, d, d)."""
-
-    function: Callable[[Array], Array] = eqx.field(static=True)
-
-    def apply(self, x: Array, v: GradientField) -> GradientField:
-        return DenseField(jnp.einsum("nij,nj->ni", self.function(x), v.dense()))
-
-    def log_scales(self, x: Array) -> Array:
-        return jnp.log(jnp.linalg.svd(self.function(x), compute_uv=False))
-
-
-def as_metric(given: Any, dimension: int) -> MetricField:
-    """A metric from None (A = I), a number, a matrix, a function of x, or a `MetricField`."""
-    if given is None:
-        return Off()
-    if isinstance(given, MetricField):
-        return given
-    if callable(given):
-        function: Any = given
-        return Field(function)
-    matrix = np.asarray(given, float)
-    if matrix.ndim == 0:
-        matrix = matrix * np.eye(dimension)
-    if matrix.shape != (dimension, dimension) or not np.all(np.isfinite(matrix)):
-        raise InputError(
-            f"a metric in {dimension} dimensions must be a number, a {dimension} × {dimension} "
-            f"matrix or a function of x; this has shape {matrix.shape}"
-        )
-    return Constant(jnp.asarray(matrix))
-
-
-def transformed(metric: MetricField, x: Array, gradients: Array) -> Array:
-    """A(x)∇f for many functions at once: (n, m, d) → (n, m, d)."""
-    if isinstance(metric, Off):
-        return gradients
-    apply = lambda v: metric.apply(x, DenseField(v)).dense()  # noqa: E731
-    return jax.vmap(apply, in_axes=1, out_axes=1)(gradients)
-
-
-def tensor(metric: MetricField, x: Array) -> Array:
+def tensor(problem: EigenProblem, x: Array) -> Array:
     """M(x) = A(x)ᵀA(x), shape (n, d, d)."""
     n, d = x.shape
-    columns = transformed(metric, x, jnp.broadcast_to(jnp.eye(d, dtype=x.dtype), (n, d, d)))
+    columns = problem.fluxes(x, jnp.broadcast_to(jnp.eye(d, dtype=x.dtype), (n, d, d)))
     return jnp.einsum("nik,njk->nij", columns, columns)

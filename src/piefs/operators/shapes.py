@@ -50,17 +50,12 @@ class Implicit(Domain):
         x = self.box.from_uniform(u).x
         return equally_weighted(x[self._inside(x)])
 
-    def sobol(self, seed: int) -> Callable[[int], Points]:
-        return self._filled(super().sobol(seed))
-
-    def independent(self, seed: int) -> Callable[[int], Points]:
-        return self._filled(super().independent(seed))
-
-    def _filled(self, stream: Callable[[int], Points]) -> Callable[[int], Points]:
+    def _stream(self, uniform: Callable[[int], np.ndarray]) -> Callable[[int], Points]:
         def draw(n: int) -> Points:
             found, count = [], 0
             while count < n:
-                found.append(stream(2 ** int(np.ceil(np.log2(1.1 * n / self.share)))).x)
+                u = uniform(2 ** int(np.ceil(np.log2(1.1 * n / self.share))))
+                found.append(self.from_uniform(u).x)
                 count += len(found[-1])
             return equally_weighted(np.concatenate(found)[:n])
 

@@ -15,12 +15,13 @@ import scipy.linalg
 from jax import Array
 
 from piefs.core.maps import ScalarMap
+from piefs.core.networks import MLP
 from piefs.core.trees import named_arrays, structure_of, tree_of
 from piefs.data.files import DOCUMENT, read_folder, reading, write_folder
 from piefs.errors import InputError, ModelFileError
-from piefs.operators.domains import equally_weighted
+from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
-from piefs.operators.trial import blocks, n_units, units, with_gradients
+from piefs.operators.trial import blocks, combinations, n_units, with_gradients
 
 KIND, FORMAT = "eigenproblem", 3
 ARRAYS = ("coefficients", "eigenvalues", "error_bars", "residuals", "gram")
@@ -53,25 +54,22 @@ class EigenSolution:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """φ_1(x) … φ_k(x), shape (n, k), for points of shape (n, d)."""
-        return self._evaluate(_values, x)
+        return self._evaluate(x, slopes=False)
 
     def gradient(self, x: np.ndarray) -> np.ndarray:
         """∇φ_1(x) … ∇φ_k(x), shape (n, k, d)."""
-        return self._evaluate(_gradients, x)
+        return self._evaluate(x, slopes=True)
 
-    def _evaluate(self, function: Any, x: np.ndarray) -> np.ndarray:
-        x = np.asarray(x, float)
-        if x.ndim != 2 or x.shape[1] != self.problem.dimension:
-            raise InputError(f"points must have shape (n, {self.problem.dimension}), not {x.shape}")
-        if not len(x):
-            return np.zeros((0, len(self), *x.shape[1:])[: 2 if function is _values else 3])
-        width = n_units(self.maps) * (1 + self.problem.dimension)
+    def _evaluate(self, x: np.ndarray, *, slopes: bool) -> np.ndarray:
+        x, d = np.asarray(x, float), self.problem.dimension
+        if x.ndim != 2 or x.shape[1] != d:
+            raise InputError(f"points must have shape (n, {d}), not {x.shape}")
+        shape = (len(self), d) if slopes else (len(self),)
+        parts = [np.zeros((0, *shape))]
         with jax.enable_x64(True):
-            coefficients = jnp.asarray(self.coefficients)
-            parts = [
-                np.asarray(function(self.problem, self.maps, coefficients, rows))
-                for rows, _ in blocks(equally_weighted(x), width)
-            ]
+            for rows, _ in blocks(Points(x, np.ones(len(x))), n_units(self.maps) * (1 + d)):
+                found = _evaluated(self.problem, self.maps, self.coefficients, rows, slopes=slopes)
+                parts.append(np.asarray(found))
         return np.concatenate(parts)[: len(x)]
 
     @property
@@ -131,9 +129,12 @@ class EigenSolution:
                 from piefs.operators.known import known
 
                 problem = known(document["problem"]).problem
-            of_maps = {name: arrays.pop(name) for name in list(arrays) if name.startswith("maps.")}
-            structure = document.get("structure") or _structure_of_format_2(document, of_maps)
-            maps = tree_of(structure, {k[5:]: a for k, a in of_maps.items()})
+            names = [name for name in arrays if name.startswith("maps.")]
+            of_maps = {name.removeprefix("maps."): arrays.pop(name) for name in names}
+            if "structure" in document:
+                maps = tree_of(document["structure"], of_maps)
+            else:
+                maps = _maps_of_format_2(of_maps, document["activation"])
             if not isinstance(maps, ScalarMap):
                 raise ValueError("its maps are something else")
             with jax.enable_x64(True):
@@ -142,30 +143,21 @@ class EigenSolution:
             return cls(problem, maps, **arrays, **plain)
 
 
-def _structure_of_format_2(
-    document: dict[str, Any], of_maps: dict[str, np.ndarray]
-) -> dict[str, Any]:
-    """The structure of the maps, which format 2 has in their names alone."""
-
-    def layers(kind: str) -> list[dict[str, Any]]:
-        found = (of_maps[f"maps.net.{kind}.{i}"] for i in range(len(of_maps) // 2))
-        return [{"dtype": str(array.dtype), "shape": list(array.shape)} for array in found]
-
-    net = {"kind": "MLP", "activation": document["activation"]}
-    return {
-        "kind": "ScalarMap",
-        "net": net | {kind: layers(kind) for kind in ("weights", "biases")},
-    }
+def _maps_of_format_2(arrays: dict[str, Any], activation: str) -> ScalarMap:
+    """The maps of format 2, which has their structure in the names of their arrays alone."""
+    layers = range(len(arrays) // 2)
+    weights, biases = (
+        tuple(arrays[f"net.{kind}.{i}"] for i in layers) for kind in ("weights", "biases")
+    )
+    return ScalarMap(MLP(weights, biases, activation))
 
 
-@partial(jax.jit, static_argnums=0)
-def _values(problem: EigenProblem, maps: ScalarMap, coefficients: Array, x: Array) -> Array:
-    return units(problem, maps, x) @ coefficients
-
-
-@partial(jax.jit, static_argnums=0)
-def _gradients(problem: EigenProblem, maps: ScalarMap, coefficients: Array, x: Array) -> Array:
-    return with_gradients(lambda x: units(problem, maps, x) @ coefficients, x)[1]
+@partial(jax.jit, static_argnames=("problem", "slopes"))
+def _evaluated(
+    problem: EigenProblem, maps: ScalarMap, coefficients: Any, x: Any, *, slopes: bool
+) -> Array:
+    functions = combinations(problem, maps, coefficients)
+    return with_gradients(functions, x)[1] if slopes else functions(x)
 
 
 # --- comparing spectra -------------------------------------------------------------------------

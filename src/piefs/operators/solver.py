@@ -16,7 +16,7 @@ from piefs.core.maps import ScalarMap, init_map, stack
 from piefs.core.networks import ACTIVATIONS, generator
 from piefs.errors import InputError
 from piefs.operators import galerkin
-from piefs.operators.descent import Budget, joint, sequential
+from piefs.operators.descent import CHUNK, Descent
 from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
 from piefs.operators.shapes import PointCloud
@@ -24,9 +24,8 @@ from piefs.operators.solution import EigenSolution
 from piefs.operators.trial import n_units, residuals
 from piefs.training.runtime import drop_compiled_if_many
 
-TRAINING = {"joint": joint, "sequential": sequential}
+TRAINING = {"joint": Descent.joint, "sequential": Descent.sequential}
 POINTS = ("auto", "quadrature", "sobol", "random")
-CHUNK = 32
 N_REPLICATES = 8
 """Independent sets of random points in the Ritz step; their scatter gives its error."""
 N_RESIDUAL_POINTS = 2048
@@ -145,9 +144,10 @@ class EigenSolver:
             history.append({"step": step, "loss": loss})
             notify(Progress("training", step, total, loss))
 
-        budget = Budget(n_steps, self.batch_size, self.learning_rate, CHUNK)
         draw = self._stream(problem, self.random_state)
-        return TRAINING[self.training](problem, maps, draw, budget, watch)
+        size, rate = self.batch_size, self.learning_rate
+        descent = Descent(problem, draw, watch, n_steps, size, rate)
+        return TRAINING[self.training](descent, maps)
 
     def _fresh(self, problem: EigenProblem) -> ScalarMap:
         """Fresh maps whose first layers are 1 to k^(1/d)/2 times as steep as usual.
@@ -174,67 +174,59 @@ class EigenSolver:
     # --- the Ritz step -------------------------------------------------------------------------
 
     def _finished(self, problem: EigenProblem, maps: ScalarMap, notify: Callback) -> dict[str, Any]:
-        is_sampled = self.points in ("sobol", "random")
-        rule = None if is_sampled else problem.domain.quadrature(self.n_points)
-        sets, parts = self._sets(problem, rule, n_units(maps)), []
+        (sets, kind), parts = self._sets(problem, n_units(maps)), []
         for done, points in enumerate(sets):
             notify(Progress("Ritz step", done, len(sets) + 2))
             parts.append(galerkin.assemble(problem, maps, points))
         notify(Progress("Ritz step", len(sets), len(sets) + 2))
-        is_rule = rule is not None and not isinstance(problem.domain, PointCloud)
         options = {
-            "floor": galerkin.EXACT_FLOOR if is_rule else galerkin.SAMPLED_FLOOR,
+            "floor": galerkin.EXACT_FLOOR if kind == "quadrature" else galerkin.SAMPLED_FLOOR,
             "without_constant": self.deflate_constant,
         }
         pairs = galerkin.solve(galerkin.average(parts), self.n_eigenpairs, **options)
-        if is_rule:
+        if kind == "quadrature":
             error_bars, gram = self._checked_by_a_coarser_rule(problem, maps, pairs)
         else:
             error_bars = galerkin.jackknife(parts, self.n_eigenpairs, **options)
             gram = pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
         notify(Progress("residuals", len(sets) + 1, len(sets) + 2))
-        residual = self._residuals(problem, maps, pairs)
+        missed = np.full(len(pairs.values), np.nan)
+        if not isinstance(problem.domain, PointCloud):  # whose density has no formula
+            check = self._stream(problem, self.random_state + 2)(N_RESIDUAL_POINTS)
+            missed = residuals(problem, maps, pairs.coefficients, pairs.values, check)
         notify(Progress("residuals", len(sets) + 2, len(sets) + 2))
-        sampled = "sobol" if self.points == "auto" else self.points
         return {
             "coefficients": pairs.coefficients,
             "eigenvalues": pairs.values,
             "error_bars": error_bars,
-            "residuals": residual,
+            "residuals": missed,
             "gram": gram,
-            "points": "quadrature" if is_rule else ("sample" if rule else sampled),
+            "points": kind,
         }
 
-    def _sets(self, problem: EigenProblem, rule: Points | None, size: int) -> list[Points]:
-        """One rule, or a cloud's rows in parts, or independent sets of random points."""
-        if isinstance(problem.domain, PointCloud) and rule is not None:
-            order = np.random.default_rng(self.random_state).permutation(len(rule.x))
-            n_sets = min(N_REPLICATES, len(order))
-            return [
-                Points(rule.x[rows], n_sets * rule.weight[rows])
-                for rows in np.array_split(order, n_sets)
-            ]
-        if rule is not None:
-            return [rule]
-        n_each = max(self.n_points // N_REPLICATES, size // 2)
-        seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
-        return [self._stream(problem, int(seed))(n_each) for seed in seeds]
+    def _sets(self, problem: EigenProblem, size: int) -> tuple[list[Points], str]:
+        """One rule, or a cloud's rows in parts, or independent sets of random points; and which."""
+        domain, is_random = problem.domain, self.points in ("sobol", "random")
+        rule = None if is_random else domain.quadrature(self.n_points)
+        if rule is None:
+            n_each = max(self.n_points // N_REPLICATES, size // 2)
+            seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
+            sets = [self._stream(problem, int(seed))(n_each) for seed in seeds]
+            return sets, self.points if is_random else "sobol"
+        if not isinstance(domain, PointCloud):
+            return [rule], "quadrature"
+        order = np.random.default_rng(self.random_state).permutation(len(rule.x))
+        n_sets = min(N_REPLICATES, len(order))
+        parts = np.array_split(order, n_sets)
+        return [Points(rule.x[rows], n_sets * rule.weight[rows]) for rows in parts], "sample"
 
     def _checked_by_a_coarser_rule(
         self, problem: EigenProblem, maps: ScalarMap, pairs: galerkin.Pairs
     ) -> tuple[np.ndarray, np.ndarray]:
         """By how much the eigenvalues of the same functions differ, and their Gram matrix."""
         coarser = problem.domain.coarser(self.n_points) or self._stream(problem, 0)(self.n_points)
-        matrices = galerkin.assemble(problem, maps, coarser, pairs.coefficients)
-        return np.abs(galerkin.rayleigh_quotients(matrices) - pairs.values), matrices.gram
-
-    def _residuals(
-        self, problem: EigenProblem, maps: ScalarMap, pairs: galerkin.Pairs
-    ) -> np.ndarray:
-        if isinstance(problem.domain, PointCloud):  # its density has no formula to differentiate
-            return np.full(len(pairs.values), np.nan)
-        check = self._stream(problem, self.random_state + 2)(N_RESIDUAL_POINTS)
-        return residuals(problem, maps, pairs.coefficients, pairs.values, check)
+        dirichlet, gram = galerkin.assemble(problem, maps, coarser, pairs.coefficients)
+        return np.abs(np.diag(dirichlet) / np.diag(gram) - pairs.values), gram
 
 
 def _choose(name: str, given: str, known: Any) -> None:

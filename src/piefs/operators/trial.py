@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,10 +17,9 @@ import numpy as np
 from jax import Array
 
 from piefs.core.maps import ScalarMap
-from piefs.core.metric import MetricField, Off
 from piefs.core.networks import MLP
 from piefs.operators.domains import Points
-from piefs.operators.problem import Constant, EigenProblem, tensor, transformed
+from piefs.operators.problem import EigenProblem, tensor
 
 BLOCK_BYTES = 2**26
 """Size of the largest array of a block of points."""
@@ -57,6 +57,11 @@ def units(problem: EigenProblem, maps: ScalarMap, x: Array) -> Array:
     return problem.factor(x)[:, None] * basis
 
 
+def combinations(problem: EigenProblem, maps: ScalarMap, coefficients: Any) -> BatchFunction:
+    """The functions whose coefficients (m, k) over that basis are given."""
+    return lambda x: units(problem, maps, x) @ coefficients
+
+
 def n_units(maps: ScalarMap) -> int:
     """The size 1 + K h of that basis."""
     n_maps, width, _ = maps.net.weights[-1].shape
@@ -67,7 +72,7 @@ def forms(
     problem: EigenProblem, x: Array, weight: Array, value: Array, gradient: Array
 ) -> tuple[Array, Array]:
     """D = Σ w (A∇f_i · A∇f_j + V f_i f_j) and G = Σ w f_i f_j, both (m, m), of functions f."""
-    fluxes = transformed(problem.operator_metric, x, gradient)
+    fluxes = problem.fluxes(x, gradient)
     rows = jnp.moveaxis(fluxes, -1, 0).reshape(-1, value.shape[1])
     weighted = weight[:, None] * value
     dirichlet = (jnp.tile(weight, fluxes.shape[-1])[:, None] * rows).T @ rows
@@ -82,8 +87,8 @@ def blocks(points: Points, width: int) -> Iterator[tuple[np.ndarray, np.ndarray]
     `width` is how many numbers a row needs; rows of weight zero fill the last block.
     """
     rows = max(64, BLOCK_BYTES // (8 * width))
-    n_blocks = -(-len(points.x) // rows)
-    rows = -(-len(points.x) // n_blocks)
+    n_blocks = max(1, -(-len(points.x) // rows))
+    rows = max(1, -(-len(points.x) // n_blocks))
     for start in range(0, len(points.x), rows):
         x, weight = points.x[start : start + rows], points.weight[start : start + rows]
         missing = (0, rows - len(x))
@@ -101,47 +106,38 @@ def operator(problem: EigenProblem, functions: BatchFunction, x: Array) -> tuple
     """
     value, gradient = with_gradients(functions, x)
     _, hessian = with_gradients(lambda x: with_gradients(functions, x)[1], x)
-    m = tensor(problem.operator_metric, x)
+    m = tensor(problem, x)
     log_slope = jax.grad(lambda x: jnp.sum(problem.log_density(x)))(x)
-    drift = tensor_divergence(problem.operator_metric, x) + jnp.einsum("nij,nj->ni", m, log_slope)
+    drift = tensor_divergence(problem, x) + jnp.einsum("nij,nj->ni", m, log_slope)
     image = -jnp.einsum("nij,nkij->nk", m, hessian) - jnp.einsum("ni,nki->nk", drift, gradient)
     if problem.potential is not None:
         image = image + problem.potential(x)[:, None] * value
     return value, image
 
 
-def tensor_divergence(metric: MetricField, x: Array) -> Array:
+def tensor_divergence(problem: EigenProblem, x: Array) -> Array:
     """(div M)_j = Σ_i ∂_i M_ij, shape (n, d); learned metrics allow only reverse mode."""
-    if isinstance(metric, Off | Constant):
-        return jnp.zeros_like(x)
-    jacobian = jax.vmap(jax.jacrev(lambda row: tensor(metric, row[None])[0]))(x)
+    jacobian = jax.vmap(jax.jacrev(lambda row: tensor(problem, row[None])[0]))(x)
     return jnp.einsum("niji->nj", jacobian)
 
 
 def residuals(
-    problem: EigenProblem,
-    maps: ScalarMap,
-    coefficients: np.ndarray,
-    eigenvalues: np.ndarray,
-    points: Points,
+    problem: EigenProblem, maps: ScalarMap, coefficients: Any, eigenvalues: Any, points: Points
 ) -> np.ndarray:
     """‖Lφ − λφ‖ / ‖φ‖ in L²(p) of each function, (k,)."""
-    misses, norms = 0.0, 0.0
     width = n_units(maps) * (1 + problem.dimension) ** 2
-    for x, weight in blocks(problem.measured(points), width):
-        block = _squares(problem, maps, jnp.asarray(coefficients), eigenvalues, x, weight)
-        misses, norms = misses + np.asarray(block[0]), norms + np.asarray(block[1])
+    parts = [
+        _squares(problem, maps, coefficients, eigenvalues, x, weight)
+        for x, weight in blocks(problem.measured(points), width)
+    ]
+    misses, norms = np.sum(parts, axis=0)
     return np.sqrt(misses / norms)
 
 
 @partial(jax.jit, static_argnums=0)
 def _squares(
-    problem: EigenProblem,
-    maps: ScalarMap,
-    coefficients: Array,
-    eigenvalues: Array,
-    x: Array,
-    weight: Array,
+    problem: EigenProblem, maps: ScalarMap, coefficients: Any, eigenvalues: Any, x: Any, weight: Any
 ) -> tuple[Array, Array]:
-    value, image = operator(problem, lambda x: units(problem, maps, x) @ coefficients, x)
+    """Σ w (Lφ − λφ)² and Σ w φ² of a block."""
+    value, image = operator(problem, combinations(problem, maps, coefficients), x)
     return weight @ (image - eigenvalues * value) ** 2, weight @ value**2

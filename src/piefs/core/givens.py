@@ -4,6 +4,7 @@ Neighbours that are rotated against each other lie in different arrays, at the s
 the `stride` of a family deals the components out (see `gradients.deal`).
 """
 
+import math
 from abc import abstractmethod
 from typing import ClassVar
 
@@ -112,8 +113,7 @@ def _odd_sweep(omega: Array, even: Array, odd: Array) -> tuple[Array, Array]:
     Where the first and the last component are left over, they meet at an angle of zero, which
     changes neither: arithmetic on whole arrays is what XLA turns into vector instructions.
     """
-    angles = jnp.pad(omega, ((0, 0), (0, odd.shape[1] - omega.shape[1])))
-    odd, moved = _sweep(angles, odd, jnp.roll(even, -1, axis=1))
+    odd, moved = _sweep(_padded(omega, odd.shape[1]), odd, jnp.roll(even, -1, axis=1))
     return jnp.roll(moved, 1, axis=1), odd
 
 
@@ -195,27 +195,24 @@ class Butterfly(Layered):
         return (entries,)
 
     def _widths(self, d: int) -> tuple[int, ...]:
-        return self.depth * tuple(_n_pairs(d, distance) for distance in self._distances(d))
+        pairs = (sum(not i & s for i in range(d - s)) for s in self._distances(d))
+        return self.depth * tuple(pairs)
 
     def _distances(self, d: int) -> tuple[int, ...]:
         return tuple(1 << layer for layer in range((d - 1).bit_length()))
 
 
-def _n_pairs(d: int, distance: int) -> int:
-    """How many i with i + s < d there are in the first halves of consecutive blocks of 2s."""
-    blocks, rest = divmod(d, 2 * distance)
-    return blocks * distance + max(0, rest - distance)
-
-
 def _butterfly_layer(omega: Array, v: Array, distance: int) -> Array:
-    """Rotate the components i and i + s in consecutive blocks of 2s, the last perhaps cut short."""
-    blocks, rest = divmod(v.shape[1], 2 * distance)
-    n_whole = blocks * distance
-    whole = v[:, : 2 * n_whole].reshape(len(v), blocks, 2, distance)
-    angles = omega[:, :n_whole].reshape(len(omega), blocks, distance)
-    turned = jnp.stack(rotate_pair(angles, whole[:, :, 0], whole[:, :, 1]), axis=2)
-    parts = [turned.reshape(len(v), 2 * n_whole)]
-    if rest:
-        last = v[:, 2 * n_whole :]
-        parts += _sweep(omega[:, n_whole:], last[:, :distance], last[:, distance:])
-    return jnp.concatenate(parts, axis=1)
+    """Rotate the components i and i + s in consecutive blocks of 2s.
+
+    Zeros fill the last block: a component without a partner meets one at an angle of zero.
+    """
+    d, shape = v.shape[1], (-(-v.shape[1] // (2 * distance)), 2, distance)
+    pairs = _padded(v, math.prod(shape)).reshape(-1, *shape)
+    angles = _padded(omega, math.prod(shape) // 2).reshape(-1, shape[0], distance)
+    turned = jnp.stack(rotate_pair(angles, pairs[:, :, 0], pairs[:, :, 1]), axis=2)
+    return turned.reshape(len(v), -1)[:, :d]
+
+
+def _padded(a: Array, width: int) -> Array:
+    return jnp.pad(a, ((0, 0), (0, width - a.shape[1])))

@@ -121,96 +121,59 @@ class _LowRank(_Vectors):
     """A function of the skew-symmetric S = Σ_j (p_j q_jᵀ − q_j p_jᵀ) = W J Wᵀ, of rank 2r.
 
     W has the columns p_1, q_1, p_2, q_2, …, and J is block-diagonal with blocks (0 1; −1 0).
-    `depth` is r, at most d/2.
+    `depth` is r, at most d/2. U = I + W F Wᵀ with a 2r × 2r matrix F of G = WᵀW.
     """
 
     depth: int = eqx.field(static=True, default=1)
 
+    @abstractmethod
+    def _inner(self, gram: Array, j: Array) -> Array:
+        """F, (n, 2r, 2r), from G at each point and J."""
+
     def _n_vectors(self, d: int) -> int:
         return 2 * min(self.depth, max(1, d // 2))
 
-    def _columns(self, parameters: Parts, d: int) -> Parts:
-        """The columns of W: p from zero, q from its anchor."""
+    def _columns(self, parameters: Parts, d: int) -> Array:
+        """The columns of W, (n, 2r, d): p from zero, q from its anchor."""
         fixed = [c for anchor in anchors(d, len(parameters) // 2) for c in (0.0, anchor)]
-        return tuple(_anchored(p, c, d) for p, c in zip(parameters, fixed, strict=True))
+        columns = (_anchored(p, c, d) for p, c in zip(parameters, fixed, strict=True))
+        return jnp.stack(list(columns), axis=1)
+
+    def apply(self, parameters: Parts, v: Parts) -> Parts:
+        (vectors,) = v
+        w = self._columns(parameters, vectors.shape[1])
+        j = jnp.asarray(np.kron(np.eye(w.shape[1] // 2), [[0, 1], [-1, 0]]), w.dtype)
+        inner = self._inner(jnp.einsum("nid,njd->nij", w, w), j)
+        w, inner = (jnp.broadcast_to(a, (len(vectors), *a.shape[1:])) for a in (w, inner))
+        shares = jnp.einsum("nij,nj->ni", inner, jnp.einsum("nid,nd->ni", w, vectors))
+        return (vectors + jnp.einsum("ni,nid->nd", shares, w),)
 
 
 class Cayley(_LowRank):
     """U = (I − S/2)⁻¹(I + S/2) = I − W(½WᵀW + J)⁻¹Wᵀ, by the Woodbury identity.
 
-    Every leading minor of even size of ½WᵀW + J is at least 1 (J⁻¹WᵀW has imaginary eigenvalues),
-    so elimination by 2 × 2 blocks never fails, whatever the parameters.
+    ½WᵀW + J is never singular: where it sends x to 0 also xᵀWᵀWx = 0, so Wx = 0 and Jx = 0.
     """
 
-    def apply(self, parameters: Parts, v: Parts) -> Parts:
-        (vectors,) = v
-        w = self._columns(parameters, vectors.shape[1])
-        matrix = [[0.5 * _dot(a, b) for b in w] for a in w]
-        for j in range(0, len(w), 2):
-            matrix[j][j + 1] = matrix[j][j + 1] + 1.0
-            matrix[j + 1][j] = matrix[j + 1][j] - 1.0
-        shares = _solve(matrix, [_dot(a, vectors) for a in w])
-        for share, column in zip(shares, w, strict=True):
-            vectors = vectors - share[:, None] * column
-        return (vectors,)
-
-
-def _dot(a: Array, b: Array) -> Array:
-    return jnp.sum(a * b, axis=1)
-
-
-def _solve(matrix: list[list[Array]], right: list[Array]) -> list[Array]:
-    """M⁻¹b at each point, by elimination with 2 × 2 blocks, its entries being arrays (n,)."""
-    if not right:
-        return []
-    (a, b), (c, d) = matrix[0][:2], matrix[1][:2]
-    determinant = a * d - b * c
-
-    def first(x: Array, y: Array) -> tuple[Array, Array]:
-        """The leading block's inverse times (x, y)."""
-        return (d * x - b * y) / determinant, (a * y - c * x) / determinant
-
-    ahead = [first(matrix[0][k], matrix[1][k]) for k in range(2, len(right))]
-    start = first(right[0], right[1])
-    rest = [
-        [row[k] - row[0] * p - row[1] * q for k, (p, q) in enumerate(ahead, 2)]
-        for row in matrix[2:]
-    ]
-    right_rest = [
-        y - row[0] * start[0] - row[1] * start[1]
-        for row, y in zip(matrix[2:], right[2:], strict=True)
-    ]
-    later = _solve(rest, right_rest)
-    x, y = start
-    for (p, q), z in zip(ahead, later, strict=True):
-        x, y = x - p * z, y - q * z
-    return [x, y, *later]
+    def _inner(self, gram: Array, j: Array) -> Array:
+        return -jnp.linalg.inv(0.5 * gram + j)
 
 
 LONGEST = float(np.pi)  # of the squared length of a column of W: one pair turns by up to π
 
 
 class Exponential(_LowRank):
-    """U = exp(S) = I + W J φ₁(WᵀW J) Wᵀ with φ₁(X) = Σ Xⁿ/(n + 1)!, a 2r × 2r matrix.
+    """U = exp(S) = I + W J φ₁(WᵀW J) Wᵀ with φ₁(X) = Σ Xⁿ/(n + 1)!.
 
     Columns are shortened smoothly to |w|² < π, so one scaling of the series serves all parameters.
     """
 
-    def apply(self, parameters: Parts, v: Parts) -> Parts:
-        (vectors,) = v
-        columns = self._columns(parameters, vectors.shape[1])
-        w = jnp.stack([_shortened(column) for column in columns], axis=1)
-        symplectic = jnp.asarray(np.kron(np.eye(len(columns) // 2), [[0, 1], [-1, 0]]), w.dtype)
-        inner = _phi_1(jnp.einsum("nid,njd->nij", w, w) @ symplectic)
-        shares = jnp.einsum(
-            "nid,nd->ni", jnp.broadcast_to(w, (len(vectors), *w.shape[1:])), vectors
-        )
-        shares = jnp.einsum("nij,nj->ni", symplectic @ inner, shares)
-        return (vectors + jnp.einsum("ni,nid->nd", shares, w),)
+    def _columns(self, parameters: Parts, d: int) -> Array:
+        w = super()._columns(parameters, d)
+        return w * jnp.sqrt(LONGEST / (LONGEST + jnp.sum(w * w, axis=-1, keepdims=True)))
 
-
-def _shortened(w: Array) -> Array:
-    return w * jnp.sqrt(LONGEST / (LONGEST + jnp.sum(w * w, axis=1, keepdims=True)))
+    def _inner(self, gram: Array, j: Array) -> Array:
+        return j @ _phi_1(gram @ j)
 
 
 def _phi_1(x: Array) -> Array:

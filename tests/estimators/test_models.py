@@ -166,6 +166,28 @@ def test_a_document_that_does_not_fit_its_weights_is_refused(copied, changes):
         piefs.load(copied)
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("scaling", "clip"), "three"),
+        (("scaling", "clip"), -1.0),
+        (("scaling", "kind"), "Readout"),
+        (("maps",), None),
+        (("readout",), None),
+        (("scaling",), None),
+    ],
+)
+def test_a_structure_that_is_no_model_is_refused(copied, place, value):
+    structure = json.loads((copied / "model.json").read_text())["structure"]
+    inner = structure
+    for name in place[:-1]:
+        inner = inner[name]
+    inner[place[-1]] = value
+    edit(copied, structure=structure)
+    with pytest.raises(ModelFileError):
+        piefs.load(copied).transform(np.zeros((1, 4)))
+
+
 def test_settings_of_another_number_of_maps_are_refused(copied):
     settings = json.loads((copied / "model.json").read_text())["settings"]
     edit(copied, settings=settings | {"n_components": 4})

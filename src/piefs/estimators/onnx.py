@@ -7,14 +7,17 @@ function that they call becomes a node. Only operators that runtimes have in bot
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from piefs.core.model import Model
 from piefs.data.files import optional
 from piefs.estimators.export_template import coordinates, outputs
+
+if TYPE_CHECKING:
+    from piefs.core.model import Model
+    from piefs.estimators.export import Exported
 
 OPSET, IR_VERSION = 17, 8  # of 2022: runtimes still in use know them
 FAR = 1e4
@@ -96,14 +99,10 @@ class Value(NDArrayOperatorsMixin):
         return Value(self.graph, self.graph.node(operator, *inputs, **attributes), self.dtype)
 
 
-def onnx_bytes(
-    model: Model,
-    document: dict[str, Any],
-    arrays: dict[str, np.ndarray],
-    table: dict[str, Any] | None = None,
-) -> bytes:
+def onnx_bytes(exported: Exported) -> bytes:
     """The graph as the content of a file, checked by ONNX itself."""
     onnx = optional("onnx", "an ONNX file", "onnx")
+    model, document, arrays = exported.model, exported.document(), exported.arrays
     graph, dtype = Graph(onnx), input_dtype(model)
     phi = coordinates(Value(graph, "X", dtype), document, arrays)
     graph.output(phi.name, "coordinates", phi.dtype, len(model.mixing))
@@ -116,10 +115,11 @@ def onnx_bytes(
         ir_version=IR_VERSION,
         producer_name="piefs",
         producer_version=document["piefs_version"],
-        doc_string=_description(model, document, table),
+        doc_string=_description(exported),
     )
     properties = {name: document[name] for name in ("piefs_version", "task")}
-    listed = {name: document[name] for name in ("feature_names", "classes")} | {"table": table}
+    listed = {name: document[name] for name in ("feature_names", "classes")}
+    listed["table"] = exported.table
     properties |= {name: json.dumps(one) for name, one in listed.items() if one is not None}
     onnx.helper.set_model_props(content, properties)
     onnx.checker.check_model(content)
@@ -147,11 +147,10 @@ def _add_predictions(graph: Graph, values: Value, document: dict[str, Any], n: i
     graph.output(label, "label", kind)
 
 
-def _description(model: Model, document: dict[str, Any], table: dict[str, Any] | None) -> str:
-    text = f"{len(model.mixing)} coordinates of rows X of {document['n_features']} numbers"
-    if document["feature_names"] is None:
-        return f"{text}, in the order of training."
-    named = f"{text}, the columns in the order of the metadata's feature_names"
-    if table is None:
-        return f"{named}."
-    return f"{named}, encoded and without gaps; the metadata's table says how they were made."
+def _description(exported: Exported) -> str:
+    K, d = len(exported.model.mixing), len(exported.arrays["scaling.center"])
+    text = f"{K} coordinates of rows X of {d} numbers, "
+    if exported.feature_names is None:
+        return f"{text}in the order of training."
+    made = "" if exported.table is None else ", encoded without gaps as its table says"
+    return f"{text}the columns in the order of the metadata's feature_names{made}."

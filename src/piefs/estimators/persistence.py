@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from piefs.core.model import Model
+from piefs.core.model import Model, Readout, Scaling
 from piefs.core.trees import MISMATCH, named_arrays, structure_of, tree_of
 from piefs.core.weighting import Dampened, Static
 from piefs.data.files import DAMAGE, described, read_folder, write_folder
@@ -183,9 +183,14 @@ def _fitted(model: Any, document: dict[str, Any]) -> dict[str, Any]:
 
 def _check(model: Any, settings: Settings, document: dict[str, Any]) -> None:
     """Refuse parts that do not fit each other, or the settings."""
-    if not isinstance(model, Model) or model.scaling is None:
+    parts = [(model, Model), (model.scaling, Scaling), (model.readout, Readout)]
+    if not all(isinstance(part, kind) for part, kind in parts) or not hasattr(
+        model.maps, "coordinates"
+    ):
         raise ModelFileError("model.json describes no model of an estimator")
     scaling, n_maps = model.scaling, settings.n_components
+    if not isinstance(scaling.clip, int | float | None) or (scaling.clip or 1) <= 0:
+        raise ModelFileError("what bounds the scaled rows is no positive number")
     n_features, n_outputs = document["n_features"], document["n_outputs"]
     for array, *shape in (
         (scaling.center, n_features),

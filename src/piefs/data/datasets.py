@@ -202,14 +202,9 @@ def _pixel_names(side: int) -> tuple[str, ...]:
     return tuple(f"pixel_{row}_{column}" for row in range(side) for column in range(side))
 
 
+_LOADERS = (two_moons, circles, digits, htru2, mnist, cifar10_embedding, cifar10_r18)
 BUILTIN: dict[str, Callable[..., Dataset]] = {
-    "two-moons": two_moons,
-    "circles": circles,
-    "digits": digits,
-    "htru2": htru2,
-    "mnist": mnist,
-    "cifar10-embedding": cifar10_embedding,
-    "cifar10-r18": cifar10_r18,
+    loader.__name__.replace("_", "-"): loader for loader in _LOADERS
 }
 
 

@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from dataclasses import asdict, dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Any, get_type_hints
 
 import numpy as np
 
@@ -90,9 +90,8 @@ class ColumnEncoding:
         return f"{self.name}: {about}, {_counted(self.n_missing, 'missing value')} {filled}"
 
     def _categories(self) -> tuple[str, str]:
-        each = f"each ({listing(self.categories)})"
-        if self.n_categories > len(self.categories):
-            each = f"for each of the {len(self.categories)} most frequent"
+        n, shown = len(self.categories), listing(self.categories)
+        each = f"for each of the {n} most frequent" if self.n_categories > n else f"each ({shown})"
         return f"{self.n_categories} categories, one column {each}", "left without a category"
 
 
@@ -159,7 +158,7 @@ def _fit_category(table: Table, name: str, rows: np.ndarray) -> ColumnEncoding:
 
 @dataclass(frozen=True)
 class TableEncoder:
-    """The encodings of all columns; gaps are an `error`, or filled (`impute`)."""
+    """The encodings of all columns; gaps are an error, or filled (`impute`)."""
 
     columns: tuple[ColumnEncoding, ...]
     missing: str = "error"
@@ -244,10 +243,7 @@ class TableEncoder:
         return encoder
 
 
-_FIELDS: dict[str, type] = {
-    **{"name": str, "kind": str, "fill": float, "n_missing": int},
-    **{"categories": list, "n_categories": int, "reason": str},
-}
+_FIELDS = get_type_hints(ColumnEncoding) | {"categories": list}
 
 
 def _column_from(document: dict[str, Any]) -> ColumnEncoding:

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from piefs.data.files import optional, reading, require_plausible
 from piefs.data.npy import is_zarr
 from piefs.data.rows import GroupedRows
-from piefs.data.table import Block, Table, distinct, listing, suggestion
+from piefs.data.table import Block, Table, distinct, listing, require_column
 from piefs.errors import InputError
 
 
@@ -54,18 +53,14 @@ def _cells(content: Any, names: Sequence[str]) -> Block:
 # --- files that are not read as a whole --------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ParquetFooter:
+class ParquetFooter(NamedTuple):
     """What a Parquet file says about itself: its columns, and the rows and bytes of its groups."""
 
     path: Path
     schema: Any
-    group_rows: tuple[int, ...]
+    group_rows: list[int]
+    n_rows: int
     n_bytes: int
-
-    @property
-    def n_rows(self) -> int:
-        return sum(self.group_rows)
 
 
 def parquet_files(path: Path) -> list[Path]:
@@ -88,10 +83,11 @@ def _footer(path: Path) -> ParquetFooter:
         about, schema = file.metadata, file.schema_arrow
         if not distinct(schema.names, path):
             raise InputError(f"{path} has no columns; add some")
-        group_rows = tuple(about.row_group(i).num_rows for i in range(about.num_row_groups))
+        group_rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
         if min(group_rows, default=0) < 0 or sum(group_rows) != about.num_rows:
             raise ValueError("the rows of its groups do not add up")
-        return ParquetFooter(path, schema, group_rows, _decoded_bytes(path, about))
+        n_bytes = _decoded_bytes(path, about)
+        return ParquetFooter(path, schema, group_rows, about.num_rows, n_bytes)
 
 
 def _decoded_bytes(path: Path, about: Any) -> int:
@@ -141,15 +137,13 @@ def parquet_rows(
 
 def _number_type(footer: ParquetFooter, name: str) -> np.dtype:
     """The numpy type of a column of numbers."""
-    path, names = footer.path, footer.schema.names
-    if name not in names:
-        raise InputError(f"{path} has no column {name!r}{suggestion(str(name), names)}")
+    require_column(name, tuple(footer.schema.names), str(footer.path))
     found = footer.schema.field(name).type
     with suppress(NotImplementedError, TypeError):  # no type of numpy's
         if (kind := np.dtype(found.to_pandas_dtype())).kind in "biuf":
             return kind
     raise InputError(
-        f"{path}: column {name!r} holds {found}, and rows are numbers; name the others in "
+        f"{footer.path}: column {name!r} holds {found}, and rows are numbers; name the others in "
         "columns=[…], or encode it first (`piefs fit` does)"
     )
 

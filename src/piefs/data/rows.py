@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from threading import Lock
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -138,16 +137,17 @@ class GroupedRows(LazyRows):
         dtype: Any,
         cache_bytes: int = CACHE_BYTES,
     ) -> None:
-        self.read, self.starts = read, np.asarray(starts, dtype=np.int64)
+        self.starts = np.asarray(starts, dtype=np.int64)
         self.shape, self.dtype = (int(self.starts[-1]), n_features), np.dtype(dtype)
-        self.cache_bytes = cache_bytes
-        self._kept: OrderedDict[int, np.ndarray] = OrderedDict()
-        self._lock = Lock()  # batches are gathered in a thread of their own
+        self.n_cached = cache_bytes // max(1, n_features * self.dtype.itemsize)
+        largest = int(np.diff(self.starts).max(initial=1))
+        n_groups = None if self.is_quick else max(1, self.n_cached // largest)
+        self._group = lru_cache(n_groups)(lambda i: np.asarray(read(i), self.dtype))
 
     @property
     def is_quick(self) -> bool:
         """Whether all groups fit into the cache."""
-        return math.prod(self.shape) * self.dtype.itemsize <= self.cache_bytes
+        return len(self) <= self.n_cached
 
     def __getitem__(self, index: Any) -> np.ndarray:
         rows = row_numbers(index, len(self))
@@ -157,16 +157,6 @@ class GroupedRows(LazyRows):
             here = groups == group
             found[here] = self._group(int(group))[rows[here] - self.starts[group]]
         return found
-
-    def _group(self, i: int) -> np.ndarray:
-        with self._lock:
-            if i not in self._kept:
-                self._kept[i] = np.asarray(self.read(i), self.dtype)
-            self._kept.move_to_end(i)
-            held = sum(one.nbytes for one in self._kept.values())
-            while held > self.cache_bytes and len(self._kept) > 1:
-                held -= self._kept.popitem(last=False)[1].nbytes
-            return self._kept[i]
 
 
 def row_numbers(index: Any, n: int) -> np.ndarray:

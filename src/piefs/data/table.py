@@ -85,7 +85,7 @@ def require_column(name: str, names: tuple[str, ...], source: str) -> None:
     """Refuse a name that is not among those of the columns."""
     if name not in names:
         raise InputError(
-            f"{source} has no column {name!r}{suggestion(name, names)}; "
+            f"{source} has no column {name!r}{suggestion(str(name), names)}; "
             f"its columns are {listing(names)}"
         )
 

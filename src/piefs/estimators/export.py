@@ -130,10 +130,7 @@ def format_of(path: Path) -> str:
 
 def export(model: Exported, path: Path) -> None:
     """Write a model in the format that the suffix says; whole, or not at all."""
-    if format_of(path) == "onnx":
-        content = onnx_bytes(model)
-    else:
-        content = module_source(model).encode()
+    content = onnx_bytes(model) if format_of(path) == "onnx" else module_source(model).encode()
     try:
         write_bytes(path, content)
     except OSError as error:

@@ -36,7 +36,7 @@ def test_outer_product_is_that_of_the_coordinates_in_the_inputs_the_maps_see(rng
     def coordinates(row):
         return fitted.of_scaled(row[None])[0]
 
-    slopes = np.asarray(jax.vmap(jax.jacrev(coordinates))(seen))
+    slopes = np.asarray(jax.jit(jax.vmap(jax.jacrev(coordinates)))(seen))
     expected = np.einsum("nki,nkj->ij", slopes, slopes) / 6
     np.testing.assert_allclose(gradient_outer_product(fitted, x), expected, rtol=1e-4, atol=1e-6)
 

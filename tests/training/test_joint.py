@@ -275,7 +275,7 @@ def test_energies_of_whitened_coordinates_are_those_of_their_gradients(table):
     model = PIEFSClassifier(dtype="float64", **SMALL).fit(X, y)
     with jax.enable_x64(True):
         feature_map = model.to_jax()
-        jacobian = jax.vmap(jax.jacobian(lambda x: feature_map(x[None])[0]))(jnp.asarray(X))
+        jacobian = jax.jit(jax.vmap(jax.jacobian(lambda x: feature_map(x[None])[0])))(X)
         seen = np.asarray(jacobian) * model.scale_  # the maps see standardised inputs
     np.testing.assert_allclose((seen**2).sum(axis=2).mean(axis=0), model.energies_, rtol=1e-6)
 

@@ -108,8 +108,8 @@ def tune(
     search = Search(data, fixed or {}, seed, folder)
     n_jobs = None if n_jobs == 1 else n_jobs
     with (
-        nullcontext() if folder is None else held(folder),
         open_workers(candidate_fit, (data, seed), n_jobs=n_jobs, dask=dask) as workers,
+        nullcontext() if folder is None else held(folder),  # no folder if nobody works
     ):
         return search.run(workers, most, 60 * (budget_minutes or np.inf), tell)
 

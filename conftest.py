@@ -39,7 +39,7 @@ settings.register_profile("piefs", max_examples=20, deadline=None, derandomize=T
 settings.load_profile("piefs")
 
 
-MOST_PROGRAMS = 5_000
+MOST_PROGRAMS = 3_000
 """That the fast tests may compile, all workers together: each costs a fraction of a second."""
 
 compiled = {"here": 0, "by workers": 0}

@@ -1,18 +1,13 @@
-"""Tables of text, tables by suffix, and rows that stay in their files."""
+"""Tables of text, tables by suffix, and tables that are written block by block."""
 
 import subprocess
 import sys
 
 import numpy as np
-import pyarrow as pa
 import pytest
-import zarr
-from pyarrow import parquet
 
-import piefs
 from piefs.data import readers
-from piefs.data.readers import read_table
-from piefs.data.rows import is_lazy
+from piefs.data.readers import csv_texts, read_table, write_blocks, write_table
 from piefs.errors import InputError
 
 
@@ -149,76 +144,98 @@ def test_tables_of_numbers_are_read_without_jax_pandas_and_pyarrow(tmp_path):
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-# --- rows that stay in their files -------------------------------------------------------------
+# --- writing -----------------------------------------------------------------------------------
 
 
-def written(matrix, kind, folder):
-    if kind == "npy":
-        np.save(folder / "x.npy", matrix)
-        return folder / "x.npy"
-    if kind == "zarr":
-        array = zarr.create_array(
-            str(folder / "x.zarr"), shape=matrix.shape, chunks=(5, 2), dtype="f4"
+COLUMNS = {
+    "file": np.array(["a,b", 'say "hi"', "ü"], dtype=object),
+    "f": np.array([0.1, 1e300, 1 / 3]),
+    "n": np.array([1, -2, 2**60]),
+    "b": np.array([True, False, True]),
+}
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".CSV", ".npz", ".NPZ"])
+def test_what_is_written_reads_back_the_same(tmp_path, suffix):
+    path = tmp_path / "new" / f"out{suffix}"
+    write_table(path, COLUMNS)
+    assert list(path.parent.iterdir()) == [path]
+    table = read_table(path)
+    assert table.names == tuple(COLUMNS)
+    for name, values in COLUMNS.items():
+        back = table.column(name)
+        assert back.tolist() == (
+            values.tolist() if suffix.lower() == ".npz" else list(map(str, values))
         )
-        array[:] = matrix
-        return folder / "x.zarr"
-    if kind == "open zarr":
-        return zarr.open_array(str(written(matrix, "zarr", folder)), mode="r")
-    if kind == "chunks":
-        return (matrix[i : i + 4] for i in range(0, 23, 4))
-    (folder / "parts").mkdir()
-    for i in range(2):
-        part = matrix[12 * i : 12 * i + 12]
-        table = pa.table({f"c{j}": part[:, j] for j in range(3)})
-        parquet.write_table(table, folder / f"parts/{i}.parquet", row_group_size=5)
-    return str(folder / "parts")
+    np.testing.assert_array_equal(table.column("f").astype(float), COLUMNS["f"])
+    assert (b"file\tf" in path.read_bytes()) == (suffix == ".tsv")
 
 
-@pytest.mark.parametrize("kind", ["npy", "zarr", "open zarr", "chunks", "parquet"])
-def test_every_kind_of_file_gives_its_rows(matrix, kind, tmp_path):
-    rows = piefs.open_rows(written(matrix, kind, tmp_path))
-    assert is_lazy(rows)
-    assert (rows.shape, rows.dtype) == ((23, 3), np.float32)
-    np.testing.assert_array_equal(rows[4:17], matrix[4:17])
-    np.testing.assert_array_equal(rows[[22, 0, -1]], matrix[[22, 0, -1]])
+def test_npy_holds_numbers_only(tmp_path):
+    write_table(tmp_path / "out.npy", {"a": np.arange(3), "b": np.ones(3)})
+    np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), [[0, 1], [1, 1], [2, 1]])
+    with pytest.raises(InputError, match=r"file is text; use \.csv"):
+        write_table(tmp_path / "text.npy", COLUMNS)
 
 
-@pytest.mark.parametrize(("kind", "columns"), [("npy", [2, 0]), ("parquet", ["c2", "c0"])])
-def test_columns_are_chosen(matrix, kind, columns, tmp_path):
-    rows = piefs.open_rows(written(matrix, kind, tmp_path), columns)
-    np.testing.assert_array_equal(rows[:], matrix[:, [2, 0]])
+def test_an_unknown_suffix_is_not_written(tmp_path):
+    with pytest.raises(InputError, match=r"must end in one of \.csv"):
+        write_table(tmp_path / "out.xlsx", COLUMNS)
+    assert not list(tmp_path.iterdir())
 
 
-def test_what_cannot_be_opened_is_said(matrix, tmp_path):
-    folder = written(matrix, "parquet", tmp_path)
-    written(matrix, "npy", tmp_path)
-    parquet.write_table(pa.table({"a": [1.0], "word": ["x"]}), tmp_path / "words.parquet")
-    zarr.create_group(str(tmp_path / "group.zarr")).create_array("x", shape=(2, 2), dtype="f4")
-    np.save(tmp_path / "one.npy", np.zeros(3))
-    (tmp_path / "table.csv").write_text("a,b\n1,2\n")
-    for source, columns, message in [
-        (tmp_path / "none.npy", None, "does not exist"),
-        (tmp_path / "one.npy", None, "2-D array of numbers"),
-        (tmp_path / "table.csv", None, "cannot be read row by row"),
-        (tmp_path / "words.parquet", None, "column 'word' holds string"),
-        (folder, ["c7"], "no column 'c7'"),
-        (folder, [0], "no column 0"),
-        (tmp_path / "x.npy", [3], "no column 3; they are numbers, from 0 to 2"),
-        (tmp_path / "x.npy", ["c0"], "no column 'c0'"),
-        (tmp_path / "group.zarr", None, "group of arrays; give one of them"),
-        (matrix, None, "in memory already"),
-        ([], None, "no row"),
-    ]:
-        with pytest.raises(InputError, match=message):
-            piefs.open_rows(source, columns)
+def test_floats_are_written_with_the_digits_that_give_them_back_and_no_more(tmp_path):
+    columns = {"f": np.array([0.1, 1 / 3]), "g": np.array([0.1, 1 / 3], np.float32)}
+    text = "f,g\n0.1,0.1\n0.3333333333333333,0.33333334\n"
+    assert "".join(csv_texts([columns])) == text
+    write_table(tmp_path / "out.csv", columns)
+    assert (tmp_path / "out.csv").read_text() == text
 
 
-@pytest.mark.parametrize("sizes", [(5, 2), ((5, 6, 12), (3,)), None], ids=str)
-def test_chunks_of_an_open_array_are_found(matrix, sizes):
-    class Chunked:
-        chunks, shape, dtype = sizes, matrix.shape, matrix.dtype
-        __len__ = staticmethod(lambda: 23)
-        __getitem__ = staticmethod(lambda index: matrix[index])
+# --- block by block ----------------------------------------------------------------------------
 
-    rows = piefs.open_rows(Chunked())
-    np.testing.assert_array_equal(rows[np.array([20, 4, 5])], matrix[[20, 4, 5]])
+
+@pytest.fixture
+def columns(rng):
+    return {"id": np.arange(10), "phi1": rng.normal(size=10).astype(np.float32)}
+
+
+def blocks(columns, size=4):
+    for start in range(0, 10, size):
+        yield {name: cells[start : start + size] for name, cells in columns.items()}
+
+
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".npy"])
+def test_blocks_make_the_same_file_as_all_rows_at_once(columns, ending, tmp_path):
+    write_blocks(tmp_path / f"a{ending}", blocks(columns), 10)
+    write_table(tmp_path / f"b{ending}", columns)
+    assert (tmp_path / f"a{ending}").read_bytes() == (tmp_path / f"b{ending}").read_bytes()
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".arrow", ".feather"])
+def test_arrow_files_hold_all_blocks(columns, ending, tmp_path):
+    from pyarrow import feather, parquet
+
+    words = columns | {"word": np.array(list("abcdefghij"), object)}
+    path = tmp_path / f"a{ending}"
+    write_blocks(path, blocks(words), 10)
+    read = parquet.read_table if ending == ".parquet" else feather.read_table
+    found = read(path).to_pydict()
+    assert found == {name: cells.tolist() for name, cells in words.items()}
+
+
+def test_a_write_that_fails_leaves_nothing(columns, tmp_path):
+    def failing():
+        yield columns
+        raise RuntimeError("in between")
+
+    with pytest.raises(RuntimeError, match="in between"):
+        write_blocks(tmp_path / "a.csv", failing(), 20)
+    assert not list(tmp_path.iterdir())
+
+
+def test_formats_that_cannot_grow_are_refused(columns, tmp_path):
+    with pytest.raises(InputError, match="not written block by block"):
+        write_blocks(tmp_path / "a.npz", blocks(columns), 10)
+    with pytest.raises(InputError, match="numbers only"):
+        write_blocks(tmp_path / "a.npy", iter([{"w": np.array(["a"], object)}]), 1)

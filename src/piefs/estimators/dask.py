@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from piefs.errors import InputError
 
-LEFT_BEHIND = ("coordinates_", "history_", "_skl_callbacks")
-"""What a fitted estimator holds of its training, and does not need for new rows."""
-
-DECIDED_HERE = ("feature_names_in_", "_sklearn_output_config")
+LEFT_BEHIND = (
+    *("coordinates_", "history_", "_skl_callbacks"),  # new rows do not need them
+    *("feature_names_in_", "_sklearn_output_config"),  # what they decide is decided here
+)
 
 
 def is_dask(X: Any) -> bool:
@@ -83,7 +83,7 @@ def _to_send(estimator: Any, names: np.ndarray | None, output: str) -> Any:
     from dask.delayed import delayed
 
     model = copy.copy(estimator)
-    for name in (*LEFT_BEHIND, *DECIDED_HERE):
+    for name in LEFT_BEHIND:
         model.__dict__.pop(name, None)
     if names is not None and all(isinstance(name, str) for name in names):
         model.feature_names_in_ = names

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,33 +34,23 @@ FORMAT, FORMAT_2 = 3, 2
 """What is written, and what version 0.1.0 wrote (see `format2`)."""
 
 
-class Kept(NamedTuple):
-    """A fitted attribute's place in model.json, its type, and the shape it must have.
-
-    d, K and o are the numbers of features, maps and outputs; a number without a shape is a scalar.
-    """
-
-    place: str
-    kind: type
-    shape: tuple[Any, ...] = ()
-
-
-FITTED = {
-    "seed_": Kept("seed", int),
-    "n_features_in_": Kept("n_features", int),
-    "feature_names_in_": Kept("feature_names", object, ("d",)),
-    "single_output_": Kept("targets.single_output", bool),
-    "target_center_": Kept("targets.center", float, ("o",)),
-    "target_scale_": Kept("targets.scale", float, ("o",)),
-    "gram_error_": Kept("gram_error", float),
-    "energies_": Kept("energies", float, ("K",)),
-    "gram_": Kept("gram", float, ("K", "K")),
-    "dirichlet_": Kept("dirichlet", float, ("K", "K")),
-    "log_scale_ranges_": Kept("log_scale_ranges", float, (-1, 2)),
-    "steps_": Kept("steps", int, (-1,)),
+FITTED: dict[str, tuple[str, type, tuple[Any, ...]]] = {
+    "seed_": ("seed", int, ()),
+    "n_features_in_": ("n_features", int, ()),
+    "feature_names_in_": ("feature_names", object, ("d",)),
+    "single_output_": ("targets.single_output", bool, ()),
+    "target_center_": ("targets.center", float, ("o",)),
+    "target_scale_": ("targets.scale", float, ("o",)),
+    "gram_error_": ("gram_error", float, ()),
+    "energies_": ("energies", float, ("K",)),
+    "gram_": ("gram", float, ("K", "K")),
+    "dirichlet_": ("dirichlet", float, ("K", "K")),
+    "log_scale_ranges_": ("log_scale_ranges", float, (-1, 2)),
+    "steps_": ("steps", int, (-1,)),
 }
-"""What is written of a fit beside its model, settings, classes and warnings; null if it has none.
-The training rows' coordinates and the history are not."""
+"""What is written of a fit beside its model, settings, classes and warnings, null if it has none:
+the place in model.json, the type, and the shape in numbers of features, maps and outputs. The
+training rows' coordinates and the history are not."""
 
 LABEL_TYPES = {"b": bool, "i": np.int64, "u": np.uint64, "f": np.float64, "U": str, "O": object}
 
@@ -87,20 +77,16 @@ def save(estimator: Any, folder: Path, extra: dict[str, Any] | None = None) -> N
         "warnings": [asdict(finding) for finding in estimator.warnings_],
         "structure": structure_of(model),
     }
-    for name, kept in FITTED.items():
+    for name, (path, _, _) in FITTED.items():
         value = getattr(estimator, name, None)
-        part, _, last = kept.place.rpartition(".")
+        part, _, last = path.rpartition(".")
         place = document.setdefault(part, {}) if part else document
         place[last] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
     write_folder(folder, named_arrays(model), document | (extra or {}), FORMAT)
 
 
 def load(folder: str | Path) -> PIEFSClassifier | PIEFSRegressor | PIEFSTransformer:
-    """The fitted estimator of a model folder.
-
-    It predicts and transforms as the one that was saved; the training rows' coordinates and the
-    history are not kept.
-    """
+    """The fitted estimator of a model folder, without its history and `coordinates_`."""
     return load_with_document(Path(folder))[0]
 
 

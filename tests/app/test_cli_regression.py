@@ -9,7 +9,7 @@ from sklearn.metrics import r2_score
 
 from commands import piefs
 from piefs.app.model import inspect
-from piefs.app.options import LargeRows, Rows
+from piefs.app.options import Rows
 from piefs.app.predict import predict, transform
 from piefs.app.predict import score as score_rows
 from piefs.errors import InputError
@@ -111,7 +111,7 @@ def test_predictions_do_not_depend_on_the_order_of_columns(homes):
     stored = []
     for name in ("new", "same"):
         out = folder / f"{name}.npz"
-        table = LargeRows(str(folder / f"{name}.csv"))
+        table = Rows(str(folder / f"{name}.csv"))
         predict(folder / "run", table, out, quiet=True)
         with np.load(out) as columns:
             stored.append(columns["prediction"])
@@ -132,7 +132,7 @@ def test_score_shows_a_table_and_one_row_has_no_r2(homes, capsys):
 
 def test_transform_and_inspect_know_a_regressor(homes, capsys):
     folder, _ = homes
-    table = LargeRows(str(folder / "new.csv"))
+    table = Rows(str(folder / "new.csv"))
     transform(folder / "run", table, None, quiet=True)
     assert capsys.readouterr().out.splitlines()[0] == "flat,phi1,phi2"
     inspect(folder / "run", as_json=False)
@@ -187,7 +187,7 @@ def test_a_regressor_of_the_plane_predicts_for_classes_but_is_not_scored_on_them
     fit = ["fit", "plane.csv", "--target", "y", *SMALL, "--steps", "20", "--out", "run"]
     done = piefs(*fit, "--quiet", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-    predict(tmp_path / "run", LargeRows("two-moons"), None, quiet=True)
+    predict(tmp_path / "run", Rows("two-moons"), None, quiet=True)
     assert capsys.readouterr().out.startswith("prediction\n")
     with pytest.raises(InputError, match="predicts numbers"):
         score(tmp_path / "run", "two-moons")

@@ -237,7 +237,7 @@ def test_a_real_search_gives_keywords_that_fit(table, tmp_path):
     tuned = tune(*table, n_trials=3, fixed=TINY, out=tmp_path, tell=lambda *args: told.append(args))
     model = PIEFSClassifier(**tuned.keywords, random_state=0).fit(*table)
     assert model.score(*table) > 0.8
-    assert (told[0], told[-1]) == (("defaults", 0, 1), ("trials", 3, 3))
+    assert (told[0], told[-1]) == (("defaults", 0, 1), ("fits", 4, 4))
 
 
 def test_numbers_are_judged_by_squared_errors_in_units_of_the_variance(table):

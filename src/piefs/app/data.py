@@ -10,9 +10,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
+from piefs.app.bar import bar
 from piefs.app.options import BuiltIn, DataDir, Json, Quiet, command
 from piefs.data import BUILTIN
 from piefs.data.fetch import FILES, DataFile, fetch, locate
@@ -25,11 +25,16 @@ app = typer.Typer(help="List, find and fetch the built-in data sets.", no_args_i
 def show_list(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the built-in data sets, and whether their files are here."""
     table = Table("name", "what it is", Column("where", overflow="fold"))
-    rows = []
-    for name, loader in BUILTIN.items():
-        about = (loader.__doc__ or "").splitlines()[0]
-        rows.append({"name": name, "about": about, "place": _place(name, data_dir)})
-        table.add_row(*rows[-1].values())
+    rows = [
+        {
+            "name": name,
+            "about": str(loader.__doc__).splitlines()[0],
+            "place": _place(name, data_dir),
+        }
+        for name, loader in BUILTIN.items()
+    ]
+    for row in rows:
+        table.add_row(*row.values())
     print(json.dumps(rows)) if as_json else Console().print(table)
 
 
@@ -39,9 +44,8 @@ def _place(name: str, data_dir: Path | None) -> str:
     try:
         return str(locate(FILES[name], data_dir))
     except DataNotFoundError:
-        if FILES[name].is_built:
-            return f"not here: piefs data build {name}"
-        return f"not here: piefs data fetch {name}" if FILES[name].urls else "not here"
+        how = "build" if FILES[name].is_built else "fetch" if FILES[name].urls else ""
+        return f"not here: piefs data {how} {name}" if how else "not here"
 
 
 def _file_of(name: str) -> DataFile:
@@ -68,11 +72,9 @@ def build(
     if not _file_of(name).is_built:
         raise InputError(f"{name!r} is not made here; `piefs data list` says where it comes from")
     console = Console(quiet=quiet)
-    columns = (TextColumn("embedding"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=None)
+    with bar(console, "embedding") as update:
         path = reproduction("embed").build_cifar10_r18(
-            data_dir, lambda done, total: progress.update(task, completed=done, total=total)
+            data_dir, lambda done, total: update(completed=done, total=total)
         )
     console.print(f"{name} is in {path}.")
 

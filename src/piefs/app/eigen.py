@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import progress
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from piefs.app.bar import bar
 from piefs.app.options import Folder, Json, Quiet, Seed
 from piefs.data.files import library_versions, write_json
 from piefs.errors import InputError
 
 if TYPE_CHECKING:
     from piefs.operators import EigenSolution
-    from piefs.operators.solver import Callback, Progress
+    from piefs.operators.solver import Progress
 
 HOW = {"quadrature": "by quadrature", "sobol": "over quasi-random points"}
 
@@ -57,13 +55,12 @@ def eigen(
         return _list_problems(as_json=as_json)
     found = known(problem)
     given = {"training": training, "n_steps": steps, "points": points, "n_points": n_points}
-    given = {name: value for name, value in given.items() if value is not None}
-    settings: dict[str, Any] = found.settings | given | {"random_state": seed}
-    solver = EigenSolver(n_eigenpairs or found.n_eigenpairs, **settings)
+    settings = found.settings | {name: one for name, one in given.items() if one is not None}
+    solver = EigenSolver(n_eigenpairs or found.n_eigenpairs, **settings, random_state=seed)
     console = Console(quiet=quiet or as_json)
     console.print(f"[bold]{problem}[/bold]  {escape(found.problem.description)}")
-    with _bar(console) as callback:
-        solution = solver.solve(found.problem, callback)
+    with bar(console, "compiling") as update:
+        solution = solver.solve(found.problem, lambda at: update(**_shown(at)))
     solution.save(out / "model")
     write_json(out / "eigen.json", solution.summary() | {"versions": library_versions()})
     draw(solution, out / "figures")
@@ -87,23 +84,9 @@ def _list_problems(*, as_json: bool) -> None:
     Console().print(table)
 
 
-@contextmanager
-def _bar(console: Console) -> Iterator[Callback]:
-    """A bar on a terminal, nothing elsewhere; yields the callback that moves it."""
-    columns = (
-        progress.TextColumn("{task.description}"),
-        *(progress.BarColumn(), progress.TaskProgressColumn(), progress.TimeRemainingColumn()),
-        progress.TextColumn("{task.fields[note]}"),
-    )
-    is_hidden = not console.is_terminal
-    with progress.Progress(*columns, console=console, transient=True, disable=is_hidden) as bar:
-        task = bar.add_task("compiling", total=None, note="")
-
-        def update(at: Progress) -> None:
-            note = "" if at.loss is None else f"sum of Ritz values {at.loss:.5g}"
-            bar.update(task, description=at.stage, completed=at.done, total=at.total, note=note)
-
-        yield update
+def _shown(at: Progress) -> dict[str, Any]:
+    note = "" if at.loss is None else f", sum of Ritz values {at.loss:.5g}"
+    return {"description": at.stage + note, "completed": at.done, "total": at.total}
 
 
 def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
@@ -111,12 +94,11 @@ def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
     table = Table("", "eigenvalue", "±", "exact", "relative error", "residual")
     exact, error = solution.exact, solution.relative_error
     for j, value in enumerate(solution.eigenvalues):
-        shown = f"{value:.8g}" if abs(value) > 1e-9 else f"{value:.1e}"
-        truth = ("–", "–")
+        shown, truth = f"{value:.8g}" if abs(value) > 1e-9 else f"{value:.1e}", ("–", "–")
         if exact is not None and error is not None:
             truth = f"{exact[j]:.8g}", f"{error[j]:.1e}" + ("" if exact[j] else " (absolute)")
-        bar, residual = f"{solution.error_bars[j]:.0e}", f"{solution.residuals[j]:.1e}"
-        table.add_row(str(j + 1), shown, bar, *truth, residual)
+        margin, residual = f"{solution.error_bars[j]:.0e}", f"{solution.residuals[j]:.1e}"
+        table.add_row(str(j + 1), shown, margin, *truth, residual)
     console.print(table)
     if error is not None:
         console.print(f"The largest relative error is {error.max():.1e}.")

@@ -14,17 +14,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from piefs.app.folder import RunFolder, TableDetails
-from piefs.app.options import (
-    Folder,
-    Force,
-    Json,
-    LargeSource,
-    Machine,
-    ModelOptions,
-    Quiet,
-    Seed,
-    Source,
-)
+from piefs.app.options import Folder, Force, Json, Lazy, Machine, ModelOptions, Quiet, Seed, Source
 from piefs.data import BUILTIN, Dataset, load
 from piefs.data.files import read_document, reading
 from piefs.data.readers import read_header
@@ -61,9 +51,10 @@ def demo(
 
 
 def fit(
-    source: LargeSource,
+    source: Source,
     model: ModelOptions,
     machine: Machine,
+    lazy: Lazy = None,
     out: Folder = None,
     report: Annotated[
         bool, typer.Option(help="Compare with baselines and write report.html.")
@@ -76,7 +67,7 @@ def fit(
     as_json: Json = False,
 ) -> None:
     """Fit a model; leave it with its scores, history, figures and a report in a folder."""
-    out = out or Path("runs") / f"{Path(source.data).stem}-{model.seed}"
+    out = out or Path("runs") / f"{Path(source.data).stem}-{model.random_state}"
     folder, keywords = RunFolder(out), settings_asked(model)
     devices, is_first = joined(machine), True
     is_finished = resume and folder.is_finished
@@ -93,14 +84,12 @@ def fit(
         with reading(folder.metrics, "fit again with --force"):
             metrics = read_document(folder.metrics) if is_first else {}
             return _tell_results(console, metrics, out, as_json=as_json)
-    data, task, table = load_source(source)
+    data, task, table = load_source(source, lazy=lazy)
     describe(console, data, table)
     if resume and not folder.is_unfinished:
         console.print(f"There is nothing to resume in {out}: starting from the beginning.")
-    options: dict[str, Any] = {"task": task, "table": table, "report": report}
-    options |= {"resume": resume, "force": force}
-    metrics = _run(console, data, out, devices, **options, **keywords)
-    _tell_results(console, metrics, out, as_json=as_json)
+    keywords |= {"task": task, "table": table, "report": report, "resume": resume, "force": force}
+    _tell_results(console, _run(console, data, out, devices, **keywords), out, as_json=as_json)
 
 
 def settings_asked(model: ModelOptions) -> dict[str, Any]:
@@ -128,18 +117,19 @@ def read_config(path: Path | None) -> dict[str, Any]:
 
 def joined(machine: Machine) -> int | str | None:
     """The devices that share each batch, once this process has met the others, if there are any."""
-    devices = "all" if machine.devices is None and machine.coordinator else machine.devices
+    devices = machine.devices
     if machine.coordinator is not None:
-        if devices != "all":
+        if devices not in (None, "all"):
             raise InputError("several processes share all their devices: leave --devices out")
         from piefs.training.runtime import join
 
         join(machine.coordinator, machine.num_processes, machine.process_id)
+        devices = "all"
     elif machine.num_processes is not None or machine.process_id is not None:
         raise InputError("--num-processes and --process-id go with --coordinator HOST:PORT")
     if machine.device is not None:
         _use(machine.device)
-    if devices is None or devices == "all":
+    if devices in (None, "all"):
         return devices
     if not devices.isdigit() or devices == "0":
         raise InputError(f"--devices must be all or a number of devices, not {devices!r}")
@@ -157,11 +147,13 @@ def _use(device: str) -> None:
         raise InputError(f"there is no device {device!r} here; found: {found}") from error
 
 
-def load_source(source: Source) -> tuple[Dataset, str, TableDetails | None]:
+def load_source(
+    source: Source, *, lazy: bool | None = False
+) -> tuple[Dataset, str, TableDetails | None]:
     """The data set, the task, and of a user's own table what else is known."""
     if source.data in BUILTIN:
         return *_load_builtin(source), None
-    path, lazy = Path(source.data), getattr(source, "lazy", False)
+    path = Path(source.data)
     is_streamed = is_target_file(source.target) or is_to_be_streamed(path, lazy)
     options = TableOptions(split_seed=source.split_seed, task=source.task, **source.columns)
     if not is_streamed and (header := read_header(path)) is not None:
@@ -232,13 +224,14 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         console.print(f"[yellow]Warning:[/yellow] {escape(message)}", soft_wrap=True)
     energies = ", ".join(f"{energy:.3g}" for energy in metrics["energies"])
     console.print(f"Energies of the {len(metrics['energies'])} maps: {energies}")
-    if metrics["steps_saved"]:
-        total = metrics["steps"] + metrics["steps_saved"]
-        saved = f"{metrics['steps_saved']:,} of {total:,} steps"
+    steps, saved = metrics["steps"], metrics["steps_saved"]
+    if saved:
+        saved = f"{saved:,} of {steps + saved:,} steps"
         console.print(f"Maps stopped once they no longer improved: {saved} were not needed.")
-    rate = f"{metrics['seconds']:.1f} s, {metrics['steps_per_second']:,.0f} steps a second."
-    where = f"Model, metrics, history and figures are in [bold]{out}[/bold]."
-    console.print(f"{rate} {where}", soft_wrap=True)
+    rate = f", {metrics['steps_per_second']:,.0f} steps a second" if steps else ""
+    files = "Model, metrics, history and figures" if steps else "Model, metrics and figures"
+    where = f"{files} are in [bold]{out}[/bold]."
+    console.print(f"{metrics['seconds']:.1f} s{rate}. {where}", soft_wrap=True)
     page = RunFolder(out).report
     if page.is_file():
         console.print(f"What was learned, on one page: [bold]{page}[/bold]", soft_wrap=True)

@@ -56,21 +56,20 @@ class RunFolder:
 
     def check(self, *, resume: bool = False, force: bool = False) -> None:
         """Refuse to overwrite a run without --force, and one that was cut off without --resume."""
-        if force:
-            return
-        if self.is_finished:
+        if self.is_finished and not force:
             raise InputError(
                 f"{self.path} holds a finished run; choose another --out, or --force to replace it"
             )
-        if self.is_unfinished and not resume:
+        if self.is_unfinished and not (force or resume):
             raise InputError(
                 f"{self.path} holds an unfinished run; continue it with --resume, or start over "
                 "with --force"
             )
 
     def clear(self) -> None:
-        """Remove what says that a run is here; its other files are replaced one by one."""
-        for path in (self.metrics, self.evidence, self.report):
+        """Remove what says that a run is here, and what the next may not have."""
+        shown = (self.metrics, self.evidence, self.report, self.history)
+        for path in (*shown, *self.figures.glob("*.png")):
             path.unlink(missing_ok=True)
         self.drop_checkpoints()
 

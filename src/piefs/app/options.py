@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -35,6 +35,17 @@ def _data(data: str) -> str:
     )
 
 
+def _number_of_maps(value: str | None) -> int | str | None:
+    """What was given for -k, as the estimators take it."""
+    if value is None or value == "auto":
+        return value
+    try:
+        return int(value)
+    except ValueError as error:
+        raise typer.BadParameter(f"-k must be a whole number or auto, not {value!r}") from error
+
+
+KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 TABLE, MODEL, MACHINE = "The table", "The model", "The machine"
 
 Seed = Annotated[int, typer.Option(help="Seed of initial weights and batches.", min=0)]
@@ -116,16 +127,8 @@ class Source:
     @property
     def given(self) -> dict[str, Any]:
         """The roles of columns that a command was given, by the names of their options."""
-        by_default = Source(self.data).columns
-        given = {name: value for name, value in self.columns.items() if value != by_default[name]}
-        return {name.removesuffix("_column"): value for name, value in given.items()}
-
-
-@dataclass(frozen=True)
-class LargeSource(Source):
-    """Rows that may be too many for memory."""
-
-    lazy: Lazy = None
+        roles = {name.removesuffix("_column"): value for name, value in self.columns.items()}
+        return {name: value for name, value in roles.items() if value not in (None, "error", ())}
 
 
 @dataclass(frozen=True)
@@ -138,13 +141,6 @@ class Rows:
         typer.Option("--split", help="Which part of a built-in data set."),
     ] = "test"
     data_dir: DataDir = None
-
-
-@dataclass(frozen=True)
-class LargeRows(Rows):
-    """Rows that may be too many for memory."""
-
-    lazy: Lazy = None
 
 
 @dataclass(frozen=True)
@@ -177,14 +173,18 @@ class ModelOptions:
             MODEL,
             "Number of maps K, or auto: the fewest that match the best validation loss.",
             *("-k", "--n-components"),
+            callback=_number_of_maps,
         ),
     ] = None
-    steps: Annotated[
-        int | None, _option(MODEL, "Training steps a map; by default chosen by the rows.")
+    steps_per_component: Annotated[
+        int | None,
+        _option(MODEL, "Training steps a map; by default chosen by the rows.", "--steps"),
     ] = None
     batch_size: Annotated[int | None, _option(MODEL, "Rows a step.")] = None
     pretraining: Annotated[str | None, _option(MODEL, "graph-laplacian.")] = None
-    seed: Seed = 0
+    random_state: Annotated[
+        int, typer.Option("--seed", help="Seed of initial weights and batches.", min=0)
+    ] = 0
     config: Annotated[
         Path | None, _option(MODEL, "TOML or JSON file of settings; options here win.")
     ] = None
@@ -192,22 +192,9 @@ class ModelOptions:
     @property
     def given(self) -> dict[str, Any]:
         """The estimators' keywords that were given as options."""
-        keywords = {field.name: getattr(self, field.name) for field in fields(self)}
+        keywords = {one.name: getattr(self, one.name) for one in fields(self)}
         del keywords["config"]
-        keywords["random_state"] = keywords.pop("seed")
-        keywords["steps_per_component"] = keywords.pop("steps")
-        keywords["n_components"] = _number_of_maps(self.n_components)
         return {name: value for name, value in keywords.items() if value is not None}
-
-
-def _number_of_maps(value: str | None) -> int | str | None:
-    """What was given for -k, as the estimators take it."""
-    if value is None or value == "auto":
-        return value
-    try:
-        return int(value)
-    except ValueError as error:
-        raise typer.BadParameter(f"-k must be a whole number or auto, not {value!r}") from error
 
 
 @dataclass(frozen=True)
@@ -235,28 +222,30 @@ class Machine:
 
 
 Command = Callable[..., None]
-_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Command]:
     """Register a command. A parameter that is a group stands for its options; all have --debug."""
 
     def register(function: Command) -> Command:
-        hints = get_type_hints(function, include_extras=True)
-        groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+        own = inspect.signature(function, eval_str=True).parameters
+        groups: dict[str, Any] = {
+            name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)
+        }
 
         def call(**given: Any) -> None:
             del given["debug"]  # `main` looks for it among the arguments
-            for name, group in groups.items():
-                own = {field.name: given.pop(field.name) for field in fields(group)}
-                given[name] = group(**own)
+            for place, group in groups.items():
+                given[place] = group(**{one.name: given.pop(one.name) for one in fields(group)})
             function(**given)
 
+        debug = inspect.Parameter("debug", KEYWORD_ONLY, default=False, annotation=Debug)
         parameters: list[inspect.Parameter] = []
-        for one in inspect.signature(function).parameters.values():
-            group = groups.get(one.name)
-            parameters += _typed(group) if group else [_typed_as(one, hints)]
-        parameters.append(inspect.Parameter("debug", _KEYWORD, default=False, annotation=Debug))
+        for place, one in own.items():
+            group = groups.get(place)
+            options = group and inspect.signature(group, eval_str=True).parameters.values()
+            parameters += options or [one]
+        parameters = [one.replace(kind=KEYWORD_ONLY) for one in (*parameters, debug)]
         call.__signature__ = inspect.Signature(parameters)  # pyright: ignore
         call.__annotations__ = {one.name: one.annotation for one in parameters}
         call.__name__, call.__doc__ = function.__name__, function.__doc__
@@ -264,12 +253,3 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Co
         return function
 
     return register
-
-
-def _typed(group: Any) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    return [_typed_as(one, hints) for one in inspect.signature(group).parameters.values()]
-
-
-def _typed_as(parameter: inspect.Parameter, hints: dict[str, Any]) -> inspect.Parameter:
-    return parameter.replace(annotation=hints[parameter.name], kind=_KEYWORD)

@@ -13,11 +13,11 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as RichTable
 
+from piefs.app.bar import bar
 from piefs.app.model import EncodedRows, FittedModel, by_position, open_model, read_rows
-from piefs.app.options import Json, LargeRows, Model, OutFile, Quiet, Rows
+from piefs.app.options import Json, Lazy, Model, OutFile, Quiet, Rows
 from piefs.data import BUILTIN, Split
 from piefs.data.readers import check_streamable, csv_texts, write_blocks, write_table
 from piefs.data.streamed import is_to_be_streamed, open_streamed
@@ -26,7 +26,9 @@ from piefs.data.target import label_texts, target_numbers
 from piefs.errors import InputError
 
 
-def transform(model: Model, rows: LargeRows, out: OutFile = None, quiet: Quiet = False) -> None:
+def transform(
+    model: Model, rows: Rows, out: OutFile = None, lazy: Lazy = None, quiet: Quiet = False
+) -> None:
     """Write the coordinates φ₁ … φ_K of each row."""
     opened = open_model(model, rows.data)
     names = opened.estimator.get_feature_names_out()
@@ -34,10 +36,12 @@ def transform(model: Model, rows: LargeRows, out: OutFile = None, quiet: Quiet =
     def columns(x: np.ndarray) -> Block:
         return dict(zip(map(str, names), opened.estimator.transform(x).T, strict=True))
 
-    _write(opened, rows, out, "coordinates", columns, quiet)
+    _write(opened, rows, lazy, out, "coordinates", columns, quiet)
 
 
-def predict(model: Model, rows: LargeRows, out: OutFile = None, quiet: Quiet = False) -> None:
+def predict(
+    model: Model, rows: Rows, out: OutFile = None, lazy: Lazy = None, quiet: Quiet = False
+) -> None:
     """Write the label and the class probabilities of each row, or the predicted number."""
     opened = open_model(model, rows.data)
     predictor, names = opened.predictor, opened.class_names
@@ -50,12 +54,13 @@ def predict(model: Model, rows: LargeRows, out: OutFile = None, quiet: Quiet = F
         by_class = zip((f"p({name})" for name in names), probabilities.T, strict=True)
         return {"prediction": labels} | dict(by_class)
 
-    _write(opened, rows, out, "predictions", columns, quiet)
+    _write(opened, rows, lazy, out, "predictions", columns, quiet)
 
 
 def _write(
     model: FittedModel,
-    asked: LargeRows,
+    asked: Rows,
+    lazy: bool | None,
     out: Path | None,
     what: str,
     compute: Callable[[np.ndarray], Block],
@@ -63,7 +68,7 @@ def _write(
 ) -> None:
     """Write what `compute` makes of the features of all rows, block by block if they are many."""
     unseen: Counter[str] = Counter()
-    is_streamed = asked.data not in BUILTIN and is_to_be_streamed(Path(asked.data), asked.lazy)
+    is_streamed = asked.data not in BUILTIN and is_to_be_streamed(Path(asked.data), lazy)
     if is_streamed:
         if out is not None:
             check_streamable(out)
@@ -117,13 +122,11 @@ def _identifiers(model: FittedModel, rows: EncodedRows) -> Block:
 
 
 def _with_progress(blocks: Iterator[Block], n: int, what: str, quiet: bool) -> Iterator[Block]:
-    console = Console(stderr=True)
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal) as progress:
-        task = progress.add_task("", total=n)
+    with bar(Console(stderr=True, quiet=quiet), what) as update:
+        update(total=n)
         for block in blocks:
             yield block
-            progress.advance(task, len(next(iter(block.values()))))
+            update(advance=len(next(iter(block.values()))))
 
 
 def score(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -18,9 +19,9 @@ from piefs.estimators.decisions import rows_to_learn_from
 from piefs.estimators.persistence import save
 from piefs.report.scores import evaluate, probe
 from piefs.training.callbacks import Callback, write_history
-from piefs.training.checkpoint import Checkpoint
-from piefs.training.runtime import entered_by_first, is_first, leave
+from piefs.training.runtime import entered_by_first, leave
 from piefs.training.sharding import devices_in_use
+from piefs.training.solvers import SOLVERS
 
 ESTIMATORS: dict[str, type] = {
     "classification": PIEFSClassifier,
@@ -52,29 +53,37 @@ def run(
     Of several processes the first one writes and measures; the others return without metrics.
     """
     _check_task(task, data, keywords)
-    table = table or TableDetails.of_numbers(data)
-    folder = RunFolder(out)
-    checkpoint = Checkpoint(folder.checkpoint, every_seconds=checkpoint_seconds, resume=resume)
-    before = [_clearing(folder)] if force else []
-    keywords = {"standardize": data.standardize, **keywords}
-    estimator = ESTIMATORS[task](**keywords, callbacks=[*before, checkpoint, *callbacks])
+    table, folder = table or TableDetails.of_numbers(data), RunFolder(out)
+    estimator = ESTIMATORS[task](**{"standardize": data.standardize, **keywords})
     n_rows = rows_to_learn_from(estimator.solver, data.train.x, table.unlabeled)
-    estimator.check_settings(n_rows, supervised=task != "unsupervised")
+    settings = estimator.check_settings(n_rows, supervised=task != "unsupervised")
     devices = devices_in_use()
+    cleared = [folder.clear] if force and devices.process == 0 else []
+    estimator.callbacks = [lambda _: cleared and cleared.pop()(), *callbacks]
+    checkpoint, begun = None, time.monotonic()
+    if SOLVERS[settings.solver].module == "piefs.training.descent":
+        from piefs.training.checkpoint import Checkpoint
+
+        checkpoint = Checkpoint(folder.checkpoint, every_seconds=checkpoint_seconds, resume=resume)
+        estimator.callbacks.insert(1, checkpoint)
     with entered_by_first(folder.locked(resume=resume, force=force), devices):
         readout = _fitted(estimator, data, table.unlabeled)
         if devices.n_processes > 1:
             leave()
         if devices.process > 0:
             return {}
-        data, seconds = data.in_memory, checkpoint.seconds
+        seconds = time.monotonic() - begun if checkpoint is None else checkpoint.seconds
+        for clear in cleared:  # by a solver that takes no steps, so calls nothing back
+            clear()
+        data = data.in_memory
         metrics = {
             **{"dataset": data.name, "task": task},
             **evaluate(estimator, readout, data),
             **_account(estimator, seconds),
         }
         save(estimator, folder.model, table.document(data))
-        write_history(folder.history, estimator.history_)
+        if estimator.history_:
+            write_history(folder.history, estimator.history_)
         if figures or report:
             _draw(folder, estimator, readout, data, table, metrics, figures=figures, report=report)
         write_json(folder.metrics, metrics)
@@ -84,18 +93,6 @@ def run(
 
             write_page(folder.path)
     return metrics
-
-
-def _clearing(folder: RunFolder) -> Callback:
-    """A callback that removes an earlier run once the new one trains, before its first file."""
-    remaining = iter((folder.clear,))
-
-    def clear(_: Any) -> None:
-        for remove in remaining:
-            if is_first():
-                remove()
-
-    return clear
 
 
 def _draw(
@@ -124,14 +121,15 @@ def _draw(
 
 def _account(estimator: Any, seconds: float) -> dict[str, Any]:
     """How long it took, with which settings and versions, and what it warned of."""
+    steps, settings = estimator.n_iter_, estimator.settings_
     return {
-        "steps": estimator.n_iter_,
-        "steps_saved": estimator.settings_.total_steps - estimator.n_iter_,
+        "steps": steps,
+        "steps_saved": settings.total_steps - steps if steps else 0,
         "warnings": [asdict(finding) for finding in estimator.warnings_],
         "seconds": seconds,
-        "steps_per_second": estimator.n_iter_ / seconds,
+        "steps_per_second": steps / seconds,
         "versions": library_versions(),
-        "config": estimator.settings_.document(),
+        "config": settings.document(),
     }
 
 

@@ -1,16 +1,17 @@
 """Settings chosen by a search on validation rows, within a budget (extra [tune]).
 
-Optuna proposes settings near the defaults. Each candidate is fitted with a ninth of the steps, the
-better third again with a third, and the best of those with all: separate fits, since the learning
-rate follows its schedule over whatever number of steps it is given. The defaults take part and win
-ties: other settings must be better by more than the standard error of the difference, row by row.
+Optuna proposes settings near the defaults. Candidates are fitted with a ninth of the steps, the
+best third of them again with a third, and the best third of those with all: separate fits, since
+the learning rate follows its schedule over whatever number of steps it is given. The defaults take
+part and win ties: other settings must be better by more than the standard error of the difference,
+row by row.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +26,8 @@ from piefs.data.files import bounded_text, held, parse_json, read_document, read
 from piefs.errors import InputError
 from piefs.training.parallel import Workers, open_workers
 
-REDUCTION = 3
-SHARES = (1 / REDUCTION**2, 1 / REDUCTION, 1.0)
+KEPT = 3  # one in so many goes on
+SHARES = (1 / KEPT**2, 1 / KEPT, 1.0)
 """The shares of the steps that a candidate may be fitted with, one after the other."""
 
 ALL_STEPS = len(SHARES) - 1
@@ -35,7 +36,6 @@ ABOUT, RECORDS, BEST = "tune.json", "trials.jsonl", "best.json"
 NUMBERS = ("loss", "losses_error", "score", "seconds", "share")
 
 Tell = Callable[[str, int, int], None]
-Job = tuple[int, int, Keywords]  # a candidate, the share of its steps, its keywords
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def tune(
     out
         Folder for a record of each fit; a second call does only what is missing.
     tell
-        Called with what is counted ("defaults", "trials" or "seconds"), how many are done, of how
+        Called with what is counted ("defaults", "fits" or "seconds"), how many are done, of how
         many.
     """
     if n_trials is not None and not 1 <= n_trials <= MOST_TRIALS:
@@ -131,59 +131,73 @@ class Search:
         self.optuna = files.optional("optuna", "a search for settings", "tune")
         self.optuna.logging.set_verbosity(self.optuna.logging.WARNING)
         sampler = self.optuna.samplers.TPESampler(seed=seed, constant_liar=True)
-        pruner = self.optuna.pruners.SuccessiveHalvingPruner(1, REDUCTION)
-        self.study = self.optuna.create_study(sampler=sampler, pruner=pruner)
-        self.trials: list[Any] = []
-        self.waiting: list[tuple[int, int]] = []  # candidates that go on, and with which share
+        self.study = self.optuna.create_study(sampler=sampler)
+        self.trials: dict[int, Any] = {}
         self.records: dict[tuple[int, int], Record] = {}
-        self.n_ended = 0
 
-    def run(self, workers: Workers, n_trials: int, seconds: float, tell: Tell) -> Tuned:
+    def run(self, workers: Workers, n_trials: int | None, seconds: float, tell: Tell) -> Tuned:
         """The defaults with all steps, whatever the time; then others, as long as there is time."""
-        begun = time.monotonic()
+        begun, is_timed = time.monotonic(), seconds < np.inf
+        most = n_trials or (MOST_TRIALS if is_timed else N_TRIALS)
+        others = range(1, most if self.names else 1)
+        at_once = KEPT**ALL_STEPS * workers.n_workers if is_timed else most
+        n_fits = sum(-(-len(others) // KEPT**rung) for rung in range(len(SHARES)))
+
+        def time_spent() -> float:
+            return min(time.monotonic() - begun, seconds)
+
         self._resume()
-        tell("defaults", len(self.trials[:1]), 1)
-        if not self.trials:
-            self.trials.append(self._asked({f"change {name}": False for name in self.names}))
-            self.waiting.append((0, ALL_STEPS))
-            for ended in workers.run([self._next()]):
-                self._keep(ended.job, ended.result())
-
-        def is_over() -> bool:
-            has_more = self.waiting or (self.names and len(self.trials) < n_trials)
-            return not has_more or time.monotonic() - begun >= seconds
-
-        def jobs() -> Iterator[Job]:
-            while not is_over():
-                yield self._next()
-
-        while not is_over():
-            for ended in workers.run(jobs()):
-                self._keep(ended.job, ended.result())
-                if seconds < np.inf:
-                    tell("seconds", int(min(time.monotonic() - begun, seconds)), int(seconds))
-                else:
-                    tell("trials", self.n_ended, n_trials)
+        tell("defaults", min(1, len(self.records)), 1)
+        for _ in self._fits(workers, [0], ALL_STEPS, lambda: True):
+            pass
+        for start in range(0, len(others), at_once):
+            candidates: Sequence[int] = others[start : start + at_once]
+            for rung in range(len(SHARES)):
+                for _ in self._fits(workers, candidates, rung, lambda: time_spent() < seconds):
+                    if is_timed:
+                        tell("seconds", int(time_spent()), int(seconds))
+                    else:
+                        tell("fits", min(len(self.records) - 1, n_fits), n_fits)
+                candidates = self._best_third(candidates, rung)
         return self._verdict()
 
-    def _next(self) -> Job:
-        """A candidate that goes on, or a new one with the fewest steps."""
-        if not self.waiting:
-            self.trials.append(self._proposed(len(self.trials)))
-            self.waiting.append((len(self.trials) - 1, 0))
-        index, rung = self.waiting.pop(0)
-        return index, rung, self._keywords(index)
+    def _fits(
+        self, workers: Workers, candidates: Sequence[int], rung: int, has_time: Callable[[], bool]
+    ) -> Iterator[Record]:
+        """Fit candidates that have no record, as long as there is time; each gets a line in a file."""
+
+        def jobs() -> Iterator[tuple[int, int, Keywords]]:
+            for index in candidates:
+                if (index, rung) not in self.records and has_time():
+                    yield index, rung, self._keywords(index)
+
+        for ended in workers.run(jobs()):
+            index, *_ = ended.job
+            record = {"trial": index, "rung": rung, "params": self._params(index)} | ended.result()
+            self._take(record)
+            if self.out is not None:
+                with (self.out / RECORDS).open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(record) + "\n")
+            yield record
+
+    def _best_third(self, candidates: Sequence[int], rung: int) -> list[int]:
+        """Those of the lowest losses, among candidates that could be fitted."""
+        losses = {i: self.records.get((i, rung), {}).get("loss") for i in candidates}
+        known = [(loss, i) for i, loss in losses.items() if loss is not None]
+        return [i for _, i in sorted(known)[: -(-len(candidates) // KEPT)]]
 
     def _keywords(self, index: int) -> Keywords:
-        return drawn(self.trials[index], self.names) | self.fixed
+        """The settings of a candidate; a new one differs from the defaults in something."""
+        if index and index not in self.trials:
+            trial = self._asked({})
+            if not drawn(trial, self.names):
+                self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
+                trial = self._asked({f"change {self.names[index % len(self.names)]}": True})
+            self.trials[index] = trial
+        return (drawn(self.trials[index], self.names) if index else {}) | self.fixed
 
-    def _proposed(self, index: int) -> Any:
-        """A new candidate, which differs from the defaults in something."""
-        trial = self._asked({})
-        if drawn(trial, self.names):
-            return trial
-        self.study.tell(trial, state=self.optuna.trial.TrialState.FAIL)
-        return self._asked({f"change {self.names[index % len(self.names)]}": True})
+    def _params(self, index: int) -> dict[str, Any]:
+        return self.trials[index].params if index else {}
 
     def _asked(self, params: dict[str, Any]) -> Any:
         """A candidate with the given parameters, and Optuna's for those that are not given."""
@@ -193,31 +207,13 @@ class Search:
         drawn(trial, self.names)
         return trial
 
-    def _keep(self, job: Job, record: Record) -> None:
-        """Write the record of a fit, a line, and take it into account."""
-        index, rung, _ = job
-        record = {"trial": index, "rung": rung, "params": self.trials[index].params} | record
-        self._take(record)
-        if self.out is not None:
-            with (self.out / RECORDS).open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
-
     def _take(self, record: Record) -> None:
-        """Tell Optuna of a loss; a candidate among the best third so far goes on."""
+        """Keep a record; Optuna learns from the losses of the fewest steps, which all have."""
         index, rung, loss = record["trial"], record["rung"], record["loss"]
-        trial, state = self.trials[index], self.optuna.trial.TrialState
         self.records[index, rung] = record
-        if loss is None:
-            self.study.tell(trial, state=state.FAIL)
-        elif rung == ALL_STEPS:
-            self.study.tell(trial, loss)
-        else:
-            trial.report(loss, REDUCTION**rung)
-            if not trial.should_prune():
-                self.waiting.append((index, rung + 1))
-                return
-            self.study.tell(trial, state=state.PRUNED)
-        self.n_ended += 1
+        if rung == 0:
+            failed = {"state": self.optuna.trial.TrialState.FAIL}
+            self.study.tell(self.trials[index], **failed if loss is None else {"values": loss})
 
     def _resume(self) -> None:
         """Read what is there; records of another search are refused."""
@@ -240,23 +236,16 @@ class Search:
             *lines, cut_off = bounded_text(path).split("\n")
             for line in lines:
                 self._replay(parse_json(line))
-        for index, trial in enumerate(self.trials):
-            if trial is None:
-                self.trials[index] = self._proposed(index)
-                self.waiting.append((index, 0))
         if cut_off:  # the process was killed while it wrote this line
             files.write_bytes(path, "".join(f"{line}\n" for line in lines).encode())
 
     def _replay(self, record: Record) -> None:
         """Take a record of an earlier call; a ValueError or LookupError if it cannot be one."""
-        index, rung = record["trial"], record["rung"]
+        index, rung = range(MOST_TRIALS)[record["trial"]], range(len(SHARES))[record["rung"]]
         record |= _outcome(record, len(self.data.validation[0]))
-        if rung == (0 if index else ALL_STEPS):  # its first fit; others may have been under way
-            self.trials += [None] * (range(MOST_TRIALS)[index] + 1 - len(self.trials))
+        if rung == 0:
             self.trials[index] = self._asked(record["params"])
-        else:
-            self.waiting.remove((index, rung))
-        if self.trials[index].params != record["params"]:
+        if self._params(index) != record["params"]:
             raise ValueError("these are not the settings of this search")
         self._take(record | {"keywords": self._keywords(index)})
 

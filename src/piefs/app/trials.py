@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 import warnings
 from dataclasses import dataclass
 from typing import Any
 
+import joblib
 import numpy as np
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import type_of_target
@@ -74,13 +74,9 @@ class TuningData:
 
     def digest(self) -> str:
         """A name for the rows, by their contents."""
-        digest = hashlib.sha256()
         labels = np.concatenate([self.train[1], self.validation[1]])
-        codes = np.unique(labels, return_inverse=True)[1]
-        for values in (self.train[0], self.validation[0], codes):
-            array = np.ascontiguousarray(values, np.float64)
-            digest.update(str(array.shape).encode() + array.tobytes())
-        return digest.hexdigest()
+        rows = [np.asarray(x, np.float64) for x in (self.train[0], self.validation[0])]
+        return str(joblib.hash([*rows, np.unique(labels, return_inverse=True)[1]]))
 
 
 def tuning_data(

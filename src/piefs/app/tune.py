@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
+from piefs.app.bar import bar
 from piefs.app.fit import describe, load_source
 from piefs.app.options import Dask, Json, Quiet, Seed, Source
 from piefs.errors import InputError
@@ -51,19 +51,14 @@ def tune(
     describe(console, data)
     from piefs.app import search
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    with bar:
-        shown = bar.add_task("", total=None)
+    with bar(console) as update:
         tuned = search.tune(
             *(data.train.x, data.train.y),
             validation_data=(data.validation.x, data.validation.y),
             task=task,
             standardize=data.standardize,
             out=out,
-            tell=lambda what, done, total: bar.update(
-                shown, description=what, completed=done, total=total
-            ),
+            tell=lambda what, done, total: update(description=what, completed=done, total=total),
             **{"budget_minutes": budget, "n_trials": trials, "n_jobs": jobs, "dask": dask},
             seed=seed,
         )

@@ -66,6 +66,9 @@ def _read_metrics(path: Path) -> Document:
 
 
 def _read_history(path: Path) -> list[dict[str, float]]:
+    """The rows of the history; none if the solver took no steps."""
+    if not path.is_file():
+        return []
     columns = read_table(path).columns
     values = {name: cells.astype(float) for name, cells in columns.items()}
     return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]

@@ -111,6 +111,18 @@ def test_a_run_of_an_earlier_version_still_has_a_page(tmp_path):
     assert {"confusion", "gram", "losses"} <= set(Tags(content).figures)
 
 
+def test_a_run_without_steps_has_a_page_without_curves(messy, tmp_path):
+    folder = shutil.copytree(messy.folder, tmp_path / "run")
+    (folder / "history.csv").unlink()
+    metrics = json.loads((folder / "metrics.json").read_text())
+    metrics |= {"steps": 0, "steps_saved": 0, "steps_per_second": 0.0}
+    (folder / "metrics.json").write_text(json.dumps(metrics))
+    content = write_page(folder).read_text()
+    assert "Seed 0." in content
+    assert 'href="#training"' not in content
+    assert not {"losses", "validation", "gram-history"} & set(Tags(content).figures)
+
+
 def test_a_folder_without_a_run_and_a_damaged_one_are_refused(messy, tmp_path):
     assert piefs("report", tmp_path / "nothing").returncode == 2
     folder = tmp_path / "copy"

@@ -2,13 +2,14 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
 
-from piefs.data import Split
-from piefs.report.scores import classification_scores, probe, regression_scores
+from piefs.data import Dataset, Split
+from piefs.report.scores import classification_scores, evaluate, probe, regression_scores
 
 
 class Doubled(BaseEstimator):
@@ -42,6 +43,19 @@ def test_a_probe_of_numbers_is_least_squares_and_has_no_probabilities(rng):
     assert not hasattr(fitted, "predict_proba")
     assert regression_scores(fitted, Split(x, y))["r2"] == 1.0
     assert regression_scores(fitted, Split(x, np.ones(30)))["r2"] is None
+
+
+def test_a_model_without_steps_is_measured_without_a_last_batch(rng):
+    ranges = np.zeros((2, 2))
+    model = SimpleNamespace(
+        gram_errors=lambda x: {"gram_error": 0.5},
+        history_=[],
+        energies_=np.ones(2),
+        log_scale_ranges_=ranges,
+    )
+    part = Split(rng.normal(size=(5, 2)), np.zeros(5, int))
+    found = evaluate(model, None, Dataset("rows", part, part, part, ("",), ("a", "b"), ""))
+    assert set(found) == {"gram_error", "energies", "log_scale_ranges"}
 
 
 def test_scores_need_neither_jax_nor_figures_nor_the_page():

@@ -164,7 +164,7 @@ class Search:
     def _fits(
         self, workers: Workers, candidates: Sequence[int], rung: int, has_time: Callable[[], bool]
     ) -> Iterator[Record]:
-        """Fit candidates that have no record, as long as there is time; each gets a line in a file."""
+        """Fit candidates that have no record, as long as there is time, and keep a line of each."""
 
         def jobs() -> Iterator[tuple[int, int, Keywords]]:
             for index in candidates:

@@ -181,9 +181,9 @@ def test_residuals_are_true_minus_predicted():
 
 def test_partial_dependence_has_a_line_for_each_map():
     curves = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
-    ax = plot.partial_dependence(np.array([1.0, 2.0, 3.0]), curves, name="age", maps=[1])
-    np.testing.assert_allclose(ax.lines[0].get_xydata(), [[1, 1], [2, 3], [3, 5]])
-    assert ax.lines[0].get_label() == "$\\phi_{2}$"
+    ax = plot.partial_dependence(np.array([1.0, 2.0, 3.0]), curves, name="age")
+    np.testing.assert_allclose(ax.lines[1].get_xydata(), [[1, 1], [2, 3], [3, 5]])
+    assert ax.lines[1].get_label() == "$\\phi_{2}$"
     assert ax.get_xlabel() == "age"
 
 

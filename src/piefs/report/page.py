@@ -33,6 +33,7 @@ from piefs.report.scores import SCORES, SHOWN
 WIDE_POINTS = 330
 MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
 SPLITS = ("validation", "test")
+FOR_SCRIPT = ("class_names", "target", "image_shape")
 BETTER: dict[str, Any] = dict.fromkeys(("accuracy", "f1", "roc_auc", "r2"), max)
 BETTER |= dict.fromkeys(("log_loss", "rmse", "mae"), min)  # not ece: guessing is well calibrated
 PALETTE = {
@@ -88,16 +89,19 @@ def page(
         data=evidence["data"],
         metrics=metrics,
         model=model,
-        tiles=_tiles(metrics),
+        scores=SCORES,
         findings=findings(metrics, evidence),
         comparison=_comparison(evidence, metrics),
-        splits=_by_split(metrics),
+        shown=SHOWN,
         figures={name: _figures(made) for name, made in drawn.items() if name != "rows"},
         by_class=_by_class(evidence),
+        clip=estimator.model_.scaling.clip,
         many_classes=len(names) > MANY_CLASSES,
         columns=TableEncoder.from_document(model["table"]).describe(),
         settings={name: json.dumps(value) for name, value in metrics["config"].items()},
-        rows=_for_script(evidence),
+        rows=evidence["rows"]
+        | {name: evidence["data"][name] for name in FOR_SCRIPT}
+        | {"palette": PALETTE},
     )
 
 
@@ -141,23 +145,7 @@ def _width(svg: str) -> float:
     return float(found[1]) if found else 0.0
 
 
-def _for_script(evidence: Document) -> Document:
-    """The rows and names that the interactive part of the page needs."""
-    names = {name: evidence["data"][name] for name in ("class_names", "target", "image_shape")}
-    return evidence["rows"] | names | {"palette": PALETTE}
-
-
 # --- the summary ---------------------------------------------------------------------------------
-
-
-def _tiles(metrics: Document) -> list[tuple[str, str]]:
-    """The few numbers to see first, on test rows."""
-    scores = [
-        (form(value), label)
-        for name, label, form in SCORES
-        if (value := metrics.get(name, {}).get("test")) is not None
-    ]
-    return [*scores[:3], (f"{metrics['gram_error']['test']:.3f}", SHOWN[-1][1])]
 
 
 def _comparison(evidence: Document, metrics: Document) -> Document | None:
@@ -178,16 +166,6 @@ def _comparison(evidence: Document, metrics: Document) -> Document | None:
             for (*_, row), text in zip(rows, texts, strict=True):
                 row.append((text, text == best))
     return {"scores": [label for _, label, _ in shown], "rows": rows}
-
-
-def _by_split(metrics: Document) -> list[tuple[str, list[str]]]:
-    """Every score on training, validation and test rows."""
-    return [
-        (label, ["–" if (v := metrics[name].get(split)) is None else form(v) for split in names])
-        for names in [("train", *SPLITS)]
-        for name, label, form in SHOWN
-        if name in metrics
-    ]
 
 
 def _by_class(evidence: Document) -> list[tuple[str, list[str]]]:

@@ -22,6 +22,8 @@ from piefs.report.plot.style import (
     without_frame,
 )
 
+MOST_IN_LEGEND = 20
+
 
 def gram_matrix(c: np.ndarray, *, ax: Axes | None = None, residual: bool = False) -> Axes:
     """A Gram matrix C, or with `residual` C − I, with its distance from the identity."""
@@ -70,24 +72,16 @@ def coordinate_scatter(
         if with_key:
             color_bar(ax, image, label, extend="both")
     else:
-        drawn = ax.scatter(**points, **_class_colors(y, len(phi)))
-        if with_key and y is not None:
-            _legend(ax, drawn, class_names, int(y.max()) + 1)
+        labels = np.zeros(len(phi), int) if y is None else y
+        n_classes = int(labels.max()) + 1
+        colors = ListedColormap([class_color(c) for c in range(n_classes)])
+        drawn = ax.scatter(**points, c=labels, cmap=colors)
+        if with_key and y is not None and n_classes <= MOST_IN_LEGEND:
+            handles = drawn.legend_elements(num=list(range(n_classes)))[0]
+            names = [literal(name) for name in class_names or range(n_classes)]
+            ax.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1)
     ax.set(xlabel=f"$\\phi_{{{i + 1}}}$", ylabel=f"$\\phi_{{{j + 1}}}$")
     return ax
-
-
-def _class_colors(y: np.ndarray | None, n: int) -> dict[str, Any]:
-    labels = np.zeros(n, int) if y is None else y
-    used = [class_color(c) for c in range(int(labels.max()) + 1)]
-    return {"c": labels, "cmap": ListedColormap(used)}
-
-
-def _legend(ax: Axes, drawn: Any, class_names: Sequence[str], n_classes: int) -> None:
-    if n_classes <= 20:
-        handles = drawn.legend_elements(num=list(range(n_classes)))[0]
-        names = [literal(str(name)) for name in class_names or range(n_classes)]
-        ax.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1)
 
 
 def score_by_maps(

@@ -25,14 +25,12 @@ def partial_dependence(
     curves: np.ndarray,
     *,
     name: str = "x",
-    maps: Sequence[int] | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """The mean of each φ_k, shape (n, K), as one input takes the given values in all rows."""
     ax = ax or plt.subplots(figsize=(3.6, 2.8))[1]
-    shown = range(curves.shape[1]) if maps is None else maps
     style = "o-" if len(values) <= 2 else "-"
-    for k, label in zip(shown, phi_names(np.asarray(shown)), strict=True):
+    for k, label in enumerate(phi_names(range(curves.shape[1]))):
         ax.plot(values, curves[:, k], style, color=class_color(k), label=label, ms=4)
     ax.axhline(0, color=GUIDE, linewidth=0.6, zorder=0)
     ax.set(xlabel=shortened(name, 40), ylabel="mean of $\\phi_k$")

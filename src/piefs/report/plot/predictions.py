@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -84,10 +85,8 @@ def reliability(
     ax.plot([0, 1], [0, 1], color=GUIDE, linewidth=1, zorder=0)
     sizes = 15 + 160 * counts / max(counts.max(), 1)
     ax.vlines(confidence, confidence, accuracy, color=CLASS_COLORS[1], linewidth=1.4)
-    ax.scatter(
-        confidence, accuracy, s=sizes, color=CLASS_COLORS[0], alpha=0.85, linewidths=0,
-        clip_on=False,
-    )  # fmt: skip
+    look: Any = {"color": CLASS_COLORS[0], "alpha": 0.85, "linewidths": 0, "clip_on": False}
+    ax.scatter(confidence, accuracy, s=sizes, **look)
     ax.set(xlabel="confidence", ylabel="share correct", xlim=(0, 1), ylim=(0, 1))
     ax.set_aspect("equal")
     return ax

@@ -67,7 +67,7 @@ def color_bar(ax: Axes, image: Any, label: str = "", *, extend: str = "neither")
     ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, extend=extend, label=literal(label))
 
 
-def literal(name: str) -> str:
+def literal(name: object) -> str:
     """A name that comes from data, as matplotlib shows it letter by letter: $ opens no formula."""
     return str(name).replace("$", r"\$")
 

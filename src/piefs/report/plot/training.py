@@ -23,8 +23,8 @@ def accuracy_history(history: History, *, ax: Axes | None = None) -> Axes:
 def r2_history(history: History, *, ax: Axes | None = None) -> Axes:
     """Validation R² over training steps; values far below zero, early on, are cut off."""
     ax = _curves(history, {"validation_r2": ""}, ax=ax)
-    r2 = _column(history, "validation_r2")
-    if np.nanmin(r2) < -0.25 < np.nanmax(r2):
+    low, high = ax.dataLim.intervaly
+    if low < -0.25 < high:
         ax.set_ylim(bottom=-0.25)
     ax.set(title="Validation $R^2$", ylabel="$R^2$")
     return ax
@@ -57,8 +57,9 @@ def loss_history(history: History, *, target: str = "target", ax: Axes | None = 
         "validation_loss": f"{target}, validation",
         "loss_mde": "Dirichlet energy",
     }
-    ax = _curves(history, {name: names[name] for name in names if _is_used(history, name)}, ax=ax)
-    if any(_is_used(history, name) for name in names):
+    used = {n: names[n] for n in names if np.nanmax(_column(history, n), initial=0.0) > 0}
+    ax = _curves(history, used, ax=ax)
+    if used:
         ax.set_yscale("log")
     ax.set(title="Losses", ylabel="loss")
     return ax
@@ -66,10 +67,6 @@ def loss_history(history: History, *, target: str = "target", ax: Axes | None = 
 
 def _column(history: History, name: str) -> np.ndarray:
     return np.array([row.get(name, np.nan) for row in history], dtype=float)
-
-
-def _is_used(history: History, name: str) -> bool:
-    return bool(np.nanmax(_column(history, name), initial=0.0) > 0)
 
 
 def _curves(

@@ -132,6 +132,8 @@ def details(records: list[dict[str, Any]], measure: str, names: Iterable[str], s
 
 def page(records: list[dict[str, Any]]) -> str:
     """The whole page."""
+    if not records:
+        return f"{HEAD}\n**There are no records yet.**\n"
     parts, methods = [HEAD], complete(records)
     if _comparable(records, methods):
         timed = fit_seconds(records, scored(records, methods))

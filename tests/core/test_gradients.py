@@ -17,7 +17,7 @@ gather = jax.jit(gradients.gather)
 dot = jax.jit(gradients.dot)
 dense = jax.jit(lambda f: f.dense())
 parts_of = jax.jit(lambda f, stride: f.parts(stride), static_argnums=1)
-transformed_by = jax.jit(lambda f, matrix: f.transformed_by(matrix))
+transformed_by = jax.jit(lambda f, matrix: f.mapped_by(lambda rows: rows @ matrix.T))
 
 
 def field(rng, d, h=None):
@@ -96,7 +96,7 @@ def test_shared_matrix_acts_on_every_vector(d_out, h, rng):
 
 def test_shared_matrix_keeps_the_field_factored(rng):
     f = field(rng, d=9, h=4)
-    transformed = f.transformed_by(jnp.eye(9))
+    transformed = f.mapped_by(lambda rows: rows @ jnp.eye(9))
     assert transformed.u is f.u
     assert transformed.frame.shape == (9, 4)
 

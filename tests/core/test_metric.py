@@ -120,7 +120,8 @@ def energy_and_slopes(metric, x, v):
         return jnp.mean(dot(transformed, transformed))
 
     def energy_in_the_other_order(metric):
-        transformed = metric.rotate(x, metric.scales.apply(x, v))
+        rotation = RotatedDiag(Off(), metric.angle_net, metric.rotation)
+        transformed = rotation.apply(x, metric.scales.apply(x, v))
         return jnp.mean(dot(transformed, transformed))
 
     return *jax.value_and_grad(energy)(metric), jax.grad(energy_in_the_other_order)(metric)

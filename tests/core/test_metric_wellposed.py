@@ -191,7 +191,8 @@ def test_closed_form_reaches_its_optimum_and_no_other_matrix_does_better(constra
     for seed in range(20):
         other = np.random.default_rng(seed)
         scales = SharedDiag(jnp.asarray(other.normal(size=d)), constraint)
-        turned = v.transformed_by(special_ortho_group.rvs(d, random_state=seed))
+        turn = special_ortho_group.rvs(d, random_state=seed)
+        turned = v.mapped_by(lambda rows, turn=turn: rows @ turn.T)
         assert float(energy(scales, turned)) > found
 
 

@@ -47,11 +47,6 @@ def test_a_rule_for_too_many_dimensions_is_none():
     assert Ball(3).quadrature(2**16) is None
 
 
-def test_a_coarser_rule_is_another_one():
-    domain = Box([0, 0], [1, 1])
-    assert len(domain.coarser(2500).x) < len(domain.quadrature(2500).x)
-
-
 @pytest.mark.parametrize(
     ("domain", "edge"),
     [

@@ -11,13 +11,13 @@ from sklearn.metrics import log_loss
 
 import toys
 from piefs import PIEFSClassifier
-from piefs.core import objectives as core_objectives
 from piefs.core.losses import (
     Readout,
     cross_entropy,
     gram_error,
     gram_sum,
     half_sums,
+    init_readout,
     split_gram_error,
 )
 from piefs.core.maps import init_map, stack, unstack
@@ -29,7 +29,7 @@ from piefs.core.objectives import (
     SpectralObjective,
     Trainable,
     all_maps_readout,
-    init_prefix_readouts,
+    for_prefixes,
 )
 from piefs.core.weighting import Dampened, Static
 from piefs.errors import InputError
@@ -44,7 +44,7 @@ from piefs.training.step import descend
 K, D, N, C = 3, 4, 20, 2
 
 # Compiled whole; operation by operation it would compile far longer.
-loss_on = jax.jit(core_objectives.loss_on, static_argnums=0)
+loss_on = jax.jit(lambda loss, params, batch: loss(params, batch), static_argnums=0)
 
 
 @pytest.fixture
@@ -162,9 +162,9 @@ def test_the_split_gram_error_is_unbiased_where_the_batchs_own_is_not(rng, float
 
 
 def test_prefix_readouts_begin_at_zero_and_the_last_sees_all():
-    stacked = init_prefix_readouts(C, K, float, nested=True)
+    stacked = for_prefixes(init_readout(C, K), nested=True)
     assert stacked.weights.shape == (K, C, K)
-    assert init_prefix_readouts(C, K, float, nested=False).weights.shape == (1, C, K)
+    assert for_prefixes(init_readout(C, K), nested=False).weights.shape == (1, C, K)
     assert all_maps_readout(stacked).weights.shape == (C, K)
 
 

@@ -1,5 +1,4 @@
 from dataclasses import replace
-from functools import partial
 
 import equinox as eqx
 import jax
@@ -13,7 +12,7 @@ from piefs.core.losses import gram_error
 from piefs.core.maps import ScalarMap, init_map, n_maps, stack
 from piefs.core.metric import MetricField, Off
 from piefs.core.networks import generator
-from piefs.core.objectives import Batch, SequentialObjective, StepRecord, loss_on
+from piefs.core.objectives import Batch, SequentialObjective, StepRecord
 from piefs.core.rotations import rotate
 from piefs.core.weighting import Dampened, Static
 from piefs.training.batches import Samples, Validation
@@ -21,7 +20,7 @@ from piefs.training.checks import SOLVERS
 from piefs.training.columns import coordinates_of, energies_of
 from piefs.training.loop import train
 from piefs.training.state import WarmStart
-from piefs.training.step import descend, objective_for
+from piefs.training.step import TurnLoss, descend, losses_on, objective_for
 
 N, D, K = 120, 3, 3
 CONFIG = toys.settings(
@@ -327,9 +326,8 @@ def test_patience_watches_the_losses_on_the_validation_rows(samples, validation)
         for j, phi in enumerate(state.frozen):
             frozen[:, j] = phi(rows.x)
         batch = Batch(rows.x, frozen, rows.targets, rows.weights, rows.label_weights)
-        _, losses = jax.jit(partial(loss_on, SequentialObjective(CONFIG.weighting)))(
-            state.params, batch, state.k
-        )
+        objective = SequentialObjective(CONFIG.weighting)
+        losses = losses_on(state.params, batch, TurnLoss(objective, state.k))
         row = state.history[-1]
         assert row["validation_gram_error"] == pytest.approx(float(losses.gram_error), rel=1e-4)
         assert row["validation_loss_class"] == pytest.approx(float(losses.loss_class), rel=1e-4)
@@ -418,7 +416,7 @@ class Shared(MetricField):
     matrix: jax.Array
 
     def apply(self, x, v):
-        return v.transformed_by(self.matrix)
+        return v.mapped_by(lambda rows: rows @ self.matrix.T)
 
     def log_scales(self, x):
         logs = jnp.log(jnp.linalg.svd(self.matrix, compute_uv=False))

@@ -14,7 +14,7 @@ from piefs.core.losses import Readout, init_readout, row_half_sums, split_gram_e
 from piefs.core.maps import ScalarMap
 from piefs.core.metric import Diag, Off
 from piefs.core.networks import MLP
-from piefs.core.objectives import Batch, SequentialObjective, StepRecord, Trainable, loss_on
+from piefs.core.objectives import Batch, SequentialObjective, StepRecord, Trainable, Turn
 from piefs.core.weighting import Dampened, Static
 from piefs.training.config import Optimizer
 from piefs.training.step import Steps, TurnLoss, begun, descend
@@ -53,12 +53,12 @@ def batch(rng):
 
 @partial(jax.jit, static_argnums=0)
 def value(objective, params, batch):
-    return loss_on(objective, params, batch, ACTIVE)
+    return objective(params, batch, Turn(ACTIVE))
 
 
 @partial(jax.jit, static_argnums=0)
 def gradient_of(objective, params, batch):
-    return jax.grad(partial(loss_on, objective), has_aux=True)(params, batch, ACTIVE)[0]
+    return jax.grad(objective, has_aux=True)(params, batch, Turn(ACTIVE))[0]
 
 
 def assert_close(left, right, **tolerance):
@@ -145,14 +145,14 @@ def test_population_gate_adds_the_active_row_to_the_frozen_maps_exact_error(para
     objective = SequentialObjective(GENTLE, population_gram=True)
     phi = batch.frozen.at[:, ACTIVE].set(params.phi(batch.x))
     row = float(split_gram_error(row_half_sums(phi, batch.weight, ACTIVE)))
-    _, record = loss_on(objective, params, batch, ACTIVE, 0.25)
+    _, record = objective(params, batch, Turn(ACTIVE, 0.25))
     np.testing.assert_allclose(record.gram_error, 0.25 + row, rtol=1e-10)
     np.testing.assert_allclose(record.w_class, np.exp(-max(0.25 + row, 0) / 5.0), rtol=1e-10)
 
 
 def test_a_negative_estimate_opens_the_gate_no_further_than_zero_does(params, batch):
     objective = SequentialObjective(GENTLE, population_gram=True)
-    _, record = loss_on(objective, params, batch, ACTIVE, -1e3)
+    _, record = objective(params, batch, Turn(ACTIVE, -1e3))
     assert float(record.gram_error) < 0
     assert float(record.w_class) == 1
 
@@ -166,7 +166,7 @@ def gradients(params, batch, constants):
     objective = SequentialObjective(GENTLE)
 
     def losses(params):
-        _, record = loss_on(objective, params, batch, ACTIVE)
+        _, record = objective(params, batch, Turn(ACTIVE))
         return record.gram_error, record.loss_class, record.loss_mde
 
     def weighted(weights, losses):
@@ -174,7 +174,7 @@ def gradients(params, batch, constants):
 
     held = lambda params: weighted(constants, losses(params))  # noqa: E731
     followed = lambda params: weighted(GENTLE(*losses(params)[:2]), losses(params))  # noqa: E731
-    ours, _ = jax.grad(partial(loss_on, objective), has_aux=True)(params, batch, ACTIVE)
+    ours, _ = jax.grad(objective, has_aux=True)(params, batch, Turn(ACTIVE))
     return ours, jax.grad(held)(params), jax.grad(followed)(params)
 
 
@@ -192,7 +192,7 @@ def test_gradient_equals_finite_differences_with_the_weights_held(params, batch,
 
     @jax.jit
     def record_at(flat):
-        return loss_on(SequentialObjective(GENTLE), unravel(flat), batch, ACTIVE)[1]
+        return SequentialObjective(GENTLE)(unravel(flat), batch, Turn(ACTIVE))[1]
 
     weights = np.array(record_at(flat)[3:])
     held = lambda flat: np.dot(weights, record_at(flat)[:3])  # noqa: E731
@@ -207,9 +207,7 @@ def test_gradient_equals_finite_differences_with_the_weights_held(params, batch,
 def test_no_gradient_reaches_a_frozen_map(params, batch):
     of_frozen = jax.jit(
         jax.grad(
-            lambda f: loss_on(
-                SequentialObjective(GENTLE), params, batch._replace(frozen=f), ACTIVE
-            )[0]
+            lambda f: SequentialObjective(GENTLE)(params, batch._replace(frozen=f), Turn(ACTIVE))[0]
         )
     )(batch.frozen)
     assert np.all(of_frozen[:, :ACTIVE] != 0)  # there would be a gradient to follow

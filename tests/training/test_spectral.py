@@ -16,7 +16,7 @@ from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
 from piefs.core.metric import Off
 from piefs.core.networks import generator
-from piefs.core.objectives import Batch, SpectralObjective, Trainable, loss_on
+from piefs.core.objectives import Batch, SpectralObjective, Trainable
 from piefs.errors import InputError
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -29,7 +29,7 @@ def test_the_loss_is_distance_and_energy(rng, float64):
     x, target = jnp.asarray(rng.normal(size=(9, 2))), jnp.asarray(rng.normal(size=(9, 3)))
     batch = Batch(x, jnp.zeros((9, 3)), target, jnp.ones(9), jnp.ones(9))
     params = Trainable(maps, Off(), init_readout(0, 3))
-    loss, record = jax.jit(loss_on, static_argnums=0)(SpectralObjective(0.3), params, batch)
+    loss, record = jax.jit(SpectralObjective(0.3))(params, batch)
     phi, gradients = jax.jit(type(maps).coordinates_and_gradients)(maps, x)
     distance = np.mean(np.sum((np.asarray(phi) - np.asarray(target)) ** 2, axis=1))
     energy = np.mean(np.sum(np.asarray(gradients) ** 2, axis=(1, 2)))

@@ -47,9 +47,7 @@ def gather(parts: Parts) -> Array:
 
 def split_at(parameters: Array, widths: tuple[int, ...]) -> Parts:
     """Consecutive columns, so many to a part."""
-    ends = np.cumsum(widths).tolist()
-    starts = [0, *ends[:-1]]
-    return tuple(parameters[..., a:b] for a, b in zip(starts, ends, strict=True))
+    return tuple(jnp.split(parameters, np.cumsum(widths)[:-1], axis=-1))
 
 
 class GradientField(eqx.Module):
@@ -58,10 +56,6 @@ class GradientField(eqx.Module):
     @abstractmethod
     def parts(self, stride: int) -> Parts:
         """The components dealt out into `stride` arrays of shape (n, ≈ d/stride)."""
-
-    def transformed_by(self, matrix: Array) -> GradientField:
-        """The field x ↦ M v(x), for one matrix M of shape (d', d) shared by all points."""
-        return self.mapped_by(lambda rows: rows @ matrix.T)
 
     @abstractmethod
     def mapped_by(self, linear: Callable[[Array], Array]) -> GradientField:

@@ -67,13 +67,20 @@ def _value_and_slope(net: MLP, x: Array) -> tuple[Array, Array]:
 def _sensitivities(net: MLP, x: Array) -> tuple[Array, list[Array], list[Array]]:
     """φ(x), the gradients u_l = ∂φ/∂z_l at each hidden layer's input z_l, and the layers' values.
 
-    u_L = D_L w and u_l = D_l W_{l+1} u_{l+1}.
+    With the slopes D_l = σ′(z_l): u_L = D_L w and u_l = D_l W_{l+1} u_{l+1}.
     """
-    out, values, slopes = net.with_slopes(x)
-    u = [slopes[-1] * net.weights[-1][:, 0]]
-    for w, slope in zip(net.weights[-2:0:-1], slopes[-2::-1], strict=True):
-        u.insert(0, (u[0] @ w.T) * slope)
-    return out[:, 0], u, values
+    sigma, slope, _ = ACTIVATIONS[net.activation]
+    *hidden, (w_out, b_out) = zip(net.weights, net.biases, strict=True)
+    values, slopes = [], []
+    for w, b in hidden:
+        z = x @ w + b
+        x = sigma(z)
+        values.append(x)
+        slopes.append(slope(z))
+    u = [slopes[-1] * w_out[:, 0]]
+    for w, slope_l in zip(net.weights[-2:0:-1], slopes[-2::-1], strict=True):
+        u.insert(0, (u[0] @ w.T) * slope_l)
+    return (x @ w_out + b_out)[:, 0], u, values
 
 
 @jax.custom_vjp

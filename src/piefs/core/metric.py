@@ -136,20 +136,14 @@ class RotatedDiag(MetricField):
 
     def apply(self, x: Array, v: GradientField) -> GradientField:
         v = v if self.first is None else self.first.apply(x, v)
-        return self.scales.apply(x, self.rotate(x, v))
-
-    def rotate(self, x: Array, v: GradientField) -> GradientField:
-        """U(x)v."""
-        vectors = v.parts(self.rotation.stride)
-        return DenseField(*self.rotation.apply(self._parameters(x), vectors))
+        split = partial(self.rotation.split, d=x.shape[1])
+        omega = self.rotation.squash(self.angle_net.in_parts(x, split))
+        rotated = self.rotation.apply(omega, v.parts(self.rotation.stride))
+        return self.scales.apply(x, DenseField(*rotated))
 
     def rotation_parameters(self, x: Array) -> Array:
         """ω(x), shape (n, n_parameters): for products of Givens rotations π tanh(MLP(x)_i)."""
         return jnp.concatenate(self.rotation.squash((self.angle_net(x),)), axis=1)
-
-    def _parameters(self, x: Array) -> Parts:
-        split = partial(self.rotation.split, d=x.shape[1])
-        return self.rotation.squash(self.angle_net.in_parts(x, split))
 
     def log_scales(self, x: Array) -> Array:
         return self.scales.log_scales(x)

@@ -1,7 +1,6 @@
 """Fully connected networks: the one building block of the maps φ_k, of Λ(x) and of U(x).
 
-A network is a plain pytree of weight matrices. One forward pass also returns the derivatives of the
-activations, from which `maps` assembles input gradients as ordinary matrix products.
+A network is a plain pytree of weight matrices.
 """
 
 from __future__ import annotations
@@ -115,18 +114,6 @@ class MLP(eqx.Module):
         (*weights, w), (*biases, b) = self.weights, self.biases
         w, b = w - jnp.mean(w, axis=1, keepdims=True), b - jnp.mean(b)
         return MLP((*weights, w), (*biases, b), self.activation)
-
-    def with_slopes(self, x: Array) -> tuple[Array, list[Array], list[Array]]:
-        """Outputs and, for each hidden layer l, its values and slopes D_l = σ′, (n, width)."""
-        sigma, sigma_prime, _ = ACTIVATIONS[self.activation]
-        *hidden, (w_out, b_out) = zip(self.weights, self.biases, strict=True)
-        values, slopes = [], []
-        for w, b in hidden:
-            z = x @ w + b
-            x = sigma(z)
-            values.append(x)
-            slopes.append(sigma_prime(z))
-        return x @ w_out + b_out, values, slopes
 
 
 def generator(seed: int, stream: int = 0) -> np.random.Generator:

@@ -1,4 +1,4 @@
-"""What training minimises: an objective takes sums over a batch's rows, and a loss of their totals.
+"""What training minimises: an objective is a loss of sums over a batch's rows.
 
 `SequentialObjective` is the body of Algorithm 1's inner loop: one map descends, those before it are
 frozen. Greedy training makes the first maps rough, since they must tell all classes apart; under
@@ -18,7 +18,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from piefs.core.gradients import FactoredField, energy_sum
+from piefs.core.gradients import energy_sum
 from piefs.core.losses import (
     HalfSums,
     Readout,
@@ -28,7 +28,6 @@ from piefs.core.losses import (
     gram_error,
     gram_sum,
     half_sums,
-    init_readout,
     row_half_sums,
     split_gram_error,
     squared_log_scales,
@@ -72,46 +71,32 @@ class StepRecord(NamedTuple):
     w_mde: Array
 
 
-class Sums(NamedTuple):
-    """What the losses of a batch are functions of; parts that an objective does not use are None.
+Total = Callable[[Any], Any]
+"""Adds up sums over rows, a pytree, over all devices that share a batch."""
 
-    `readout` may hold one sum for each prefix of the maps.
+
+class Turn(NamedTuple):
+    """What a loss needs beyond parameters and batch.
+
+    k: the map that descends, counted from 0, and frozen_error, the Gram error of those before it,
+    if maps are trained one by one.
     """
 
-    gram: HalfSums | WeightedSum
-    energy: WeightedSum
-    readout: WeightedSum | None = None
-    log_scales: WeightedSum | None = None
+    k: int | Array = 0
+    frozen_error: ArrayLike = 0.0
+    total: Total = lambda sums: sums
+
+
+FIRST = Turn()
+Losses = tuple[Array, StepRecord]
 
 
 class Objective(eqx.Module):
-    """A loss as a function of sums over rows. It is a pytree: its numbers are traced."""
+    """A loss of sums over a batch's rows. It is a pytree: its numbers are traced."""
 
     @abstractmethod
-    def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
-        """The sums over a batch's rows for map k (counted from 0)."""
-
-    @abstractmethod
-    def __call__(
-        self, sums: Sums, k: int | Array, frozen_error: ArrayLike
-    ) -> tuple[Array, StepRecord]:
-        """The loss and its parts. `frozen_error` is the Gram error of the frozen maps."""
-
-
-def loss_on(
-    objective: Objective,
-    params: Trainable,
-    batch: Batch,
-    k: int | Array = 0,
-    frozen_error: ArrayLike = 0.0,
-    total: Callable[[Any], Any] = lambda sums: sums,
-) -> tuple[Array, StepRecord]:
-    """L on a batch; `total` adds up the sums of all devices. Comments name Algorithm 1's lines."""
-    # 4: evaluate Φ_{1:k} with θ_j fixed for j < k and the current iterate θ_k.
-    # 5: accumulate Ĉ_k, ‖A∇φ_k‖² and the cross-entropy, columns j > k being zero.
-    sums = objective.sums(params, batch, k)
-    # 6: refresh the weights from the totals, constants in the differentiation.
-    return objective(total(sums), k, frozen_error)
+    def __call__(self, params: Trainable, batch: Batch, turn: Turn = FIRST) -> Losses:
+        """The loss and its parts."""
 
 
 class SequentialObjective(Objective):
@@ -130,30 +115,31 @@ class SequentialObjective(Objective):
     population_gram: bool = eqx.field(static=True, default=False)
     n_rows: float = float("inf")
 
-    def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
+    def __call__(self, params: Trainable, batch: Batch, turn: Turn = FIRST) -> Losses:
+        """L on a batch. Comments name Algorithm 1's lines."""
+        # 4: evaluate Φ_{1:k} with θ_j fixed for j < k and the current iterate θ_k.
         phi_k, gradient = params.phi.value_and_gradient(batch.x)
-        phi = batch.frozen + phi_k[:, None] * (jnp.arange(batch.frozen.shape[1]) == k)
+        phi = batch.frozen + phi_k[:, None] * (jnp.arange(batch.frozen.shape[1]) == turn.k)
+        # 5: accumulate Ĉ_k, ‖A∇φ_k‖² and the cross-entropy, columns j > k being zero.
         by_row = self.population_gram
-        gram = row_half_sums(phi, batch.weight, k) if by_row else gram_sum(phi, batch.weight)
+        gram = row_half_sums(phi, batch.weight, turn.k) if by_row else gram_sum(phi, batch.weight)
         energy = energy_sum(params.metric, batch.x, gradient, batch.weight)
-        readout = None
+        energy, readout = WeightedSum(energy, jnp.sum(batch.weight)), None
         if self.readout_loss is not None:
             losses = self.readout_loss(params.readout(phi), batch.target)
             readout = weighted_sum(losses, batch.label_weight)
-        energy = WeightedSum(energy, jnp.sum(batch.weight))
-        return Sums(gram, energy, readout, _log_scales(self.anisotropy, params, batch))
-
-    def __call__(
-        self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
-    ) -> tuple[Array, StepRecord]:
-        if isinstance(sums.gram, HalfSums):
-            added = split_gram_error(sums.gram, self.n_rows)
-            orth = jnp.asarray(frozen_error, added.dtype) + added
+        scales = _log_scales(self.anisotropy, params, batch)
+        gram, energy, readout, scales = turn.total((gram, energy, readout, scales))
+        # 6: refresh the weights from the totals, constants in the differentiation.
+        if isinstance(gram, HalfSums):
+            added = split_gram_error(gram, self.n_rows)
+            orth = jnp.asarray(turn.frozen_error, added.dtype) + added
         else:
-            orth = gram_error(sums.gram.mean, k + 1)
-        class_ = jnp.zeros_like(orth) if sums.readout is None else sums.readout.mean
+            orth = gram_error(gram.mean, turn.k + 1)
+        class_ = jnp.zeros_like(orth) if readout is None else readout.mean
         weights = jax.lax.stop_gradient(self.weighting(jnp.maximum(orth, 0), class_))
-        return _weighted(sums, orth, class_, weights, self.anisotropy)
+        loss, record = _weighted(weights, orth, class_, energy.mean)
+        return loss + _penalty(self.anisotropy, scales), record
 
 
 class JointObjective(Objective):
@@ -172,8 +158,8 @@ class JointObjective(Objective):
     population_gram: bool = eqx.field(static=True, default=True)
     anisotropy: float = eqx.field(static=True, default=0.0)
 
-    def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
-        """Those of a stack of maps; the readout's losses are one for each prefix."""
+    def __call__(self, params: Trainable, batch: Batch, turn: Turn = FIRST) -> Losses:
+        """L of a stack of maps, and its parts."""
         phi, energy = _values_and_energy(params, batch)
         gram = (half_sums if self.population_gram else gram_sum)(phi, batch.weight)
         readout = None
@@ -181,22 +167,19 @@ class JointObjective(Objective):
             losses = jax.vmap(lambda readout: loss_of(readout(phi), batch.target))
             by_prefix = losses(within_prefixes(params.readout)).T
             readout = weighted_sum(by_prefix, batch.label_weight)
-        return Sums(gram, energy, readout, _log_scales(self.anisotropy, params, batch))
-
-    def __call__(
-        self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
-    ) -> tuple[Array, StepRecord]:
-        if isinstance(sums.gram, HalfSums):
-            orth = split_gram_error(sums.gram, self.n_rows)
+        scales = _log_scales(self.anisotropy, params, batch)
+        gram, energy, readout, scales = turn.total((gram, energy, readout, scales))
+        if isinstance(gram, HalfSums):
+            orth = split_gram_error(gram, self.n_rows)
         else:
-            orth = gram_error(sums.gram.mean)
+            orth = gram_error(gram.mean)
         class_, of_prefixes = jnp.zeros_like(orth), 0.0
-        if sums.readout is not None:
-            *shorter, class_ = sums.readout.mean
+        if readout is not None:
+            *shorter, class_ = readout.mean
             of_prefixes = self.prefix_weight * sum(shorter) / max(len(shorter), 1)
-        has_readout = float(sums.readout is not None)
-        weights = LossWeights(self.orthogonality, has_readout, self.smoothness)
-        return _weighted(sums, orth, class_, weights, self.anisotropy, of_prefixes)
+        weights = LossWeights(self.orthogonality, float(readout is not None), self.smoothness)
+        loss, record = _weighted(weights, orth, class_, energy.mean)
+        return loss + of_prefixes + _penalty(self.anisotropy, scales), record
 
 
 class SpectralObjective(Objective):
@@ -211,53 +194,32 @@ class SpectralObjective(Objective):
     anisotropy: float = eqx.field(static=True, default=0.0)
     has_energy: bool = eqx.field(static=True, default=True)
 
-    def sums(self, params: Trainable, batch: Batch, k: int | Array) -> Sums:
-        """Those of a stack of maps; the distance to the targets stands in the readout's place."""
+    def __call__(self, params: Trainable, batch: Batch, turn: Turn = FIRST) -> Losses:
+        """L of a stack of maps. The distance is recorded as `loss_class`, L_orth only recorded."""
         if self.has_energy:
             phi, energy = _values_and_energy(params, batch)
         else:
             phi = params.phi.coordinates(batch.x)
             energy = WeightedSum(jnp.zeros((), phi.dtype), jnp.sum(batch.weight))
-        return Sums(
-            half_sums(phi, batch.weight),
-            energy,
-            weighted_sum(jnp.sum((phi - batch.target) ** 2, axis=1), batch.weight),
-            _log_scales(self.anisotropy, params, batch),
-        )
-
-    def __call__(
-        self, sums: Sums, k: int | Array, frozen_error: ArrayLike = 0.0
-    ) -> tuple[Array, StepRecord]:
-        """The distance is recorded as `loss_class`; orthogonality only recorded."""
-        assert isinstance(sums.gram, HalfSums) and sums.readout is not None  # noqa: PT018
-        orth = jax.lax.stop_gradient(split_gram_error(sums.gram))
+        distance = weighted_sum(jnp.sum((phi - batch.target) ** 2, axis=1), batch.weight)
+        scales = _log_scales(self.anisotropy, params, batch)
+        sums = half_sums(phi, batch.weight), energy, distance, scales
+        gram, energy, distance, scales = turn.total(sums)
+        orth = jax.lax.stop_gradient(split_gram_error(gram))
         weights = LossWeights(0.0, 1.0, self.smoothness)
-        return _weighted(sums, orth, sums.readout.mean, weights, self.anisotropy)
+        loss, record = _weighted(weights, orth, distance.mean, energy.mean)
+        return loss + _penalty(self.anisotropy, scales), record
 
 
-def _weighted(
-    sums: Sums,
-    orth: Array,
-    class_: Array,
-    weights: LossWeights,
-    anisotropy: float,
-    of_prefixes: Array | float = 0.0,
-) -> tuple[Array, StepRecord]:
-    """The sum of the losses by their weights, and its parts."""
-    mde = sums.energy.mean
-    loss = weights.orth * orth + weights.class_ * class_ + weights.mde * mde + of_prefixes
-    if sums.log_scales is not None:
-        loss += anisotropy * sums.log_scales.mean
+def _weighted(weights: LossWeights, orth: Array, class_: Array, mde: Array) -> Losses:
+    loss = weights.orth * orth + weights.class_ * class_ + weights.mde * mde
     return loss, StepRecord(orth, class_, mde, *(jnp.asarray(w, loss.dtype) for w in weights))
 
 
 def _values_and_energy(params: Trainable, batch: Batch) -> tuple[Array, WeightedSum]:
     """Φ on a batch, shape (n, K), and the sum of the maps' energies."""
     values, gradients = jax.vmap(lambda phi: phi.value_and_gradient(batch.x))(params.phi)
-
-    def energy_of_one(gradient: FactoredField) -> Array:
-        return energy_sum(params.metric, batch.x, gradient, batch.weight)
-
+    energy_of_one = lambda gradient: energy_sum(params.metric, batch.x, gradient, batch.weight)  # noqa: E731
     total = jnp.sum(jax.vmap(energy_of_one)(gradients))
     return values.T, WeightedSum(total, jnp.sum(batch.weight))
 
@@ -268,14 +230,17 @@ def _log_scales(anisotropy: float, params: Trainable, batch: Batch) -> WeightedS
     return weighted_sum(squared_log_scales(params.metric.log_scales(batch.x)), batch.weight)
 
 
+def _penalty(anisotropy: float, scales: WeightedSum | None) -> Array | float:
+    return 0.0 if scales is None else anisotropy * scales.mean
+
+
 # --- readouts of prefixes ----------------------------------------------------------------------
 
 
-def init_prefix_readouts(n_outputs: int, n_components: int, dtype: Any, *, nested: bool) -> Readout:
-    """A stack of readouts of zeros: one for each prefix of the maps, or only that of all maps."""
-    n_prefixes = n_components if nested else 1
-    one = init_readout(n_outputs, n_components, dtype)
-    return jax.tree.map(lambda a: np.broadcast_to(a, (n_prefixes, *a.shape)).copy(), one)
+def for_prefixes(readout: Readout, *, nested: bool) -> Readout:
+    """A stack of copies: one for each prefix of the maps, or only one, for all maps."""
+    n_prefixes = readout.weights.shape[1] if nested else 1
+    return jax.tree.map(lambda a: np.broadcast_to(a, (n_prefixes, *a.shape)).copy(), readout)
 
 
 def all_maps_readout(readouts: Readout) -> Readout:

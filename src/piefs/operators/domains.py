@@ -75,10 +75,6 @@ class Domain(ABC):
         """A rule with at most about `n_points` points; None where none is known."""
         return None
 
-    def coarser(self, n_points: int) -> Points | None:
-        """A different, slightly poorer rule, from which the error of the other can be judged."""
-        return self.quadrature(max(2, int(n_points * 0.75)))
-
     def density(self, x: Array) -> Array:
         """q(x) up to a constant, (n,)."""
         return jnp.ones(x.shape[0], x.dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -86,23 +86,19 @@ def solve(
     return Pairs(values, coefficients)
 
 
-def jackknife(
-    parts: Sequence[Matrices], k: int, *, floor: float, without_constant: bool
-) -> np.ndarray:
-    """The error of the k Ritz values by leaving out one of R independent sets of points in turn.
+def jackknife(parts: Sequence[Matrices], solved: Callable[[Matrices], Pairs]) -> np.ndarray:
+    """The error of the Ritz values by leaving out one of R independent sets of points in turn.
 
     With μ_r the values without set r and μ̄ their mean: variance (R−1)/R Σ(μ_r − μ̄)², bias
     (R−1)(μ̄ − μ). The bias counts too: a large basis fits itself to few points.
     """
     n, whole = len(parts), average(parts)
-    options = {"floor": floor, "without_constant": without_constant}
 
     def without(part: Matrices) -> np.ndarray:
         rest = ((n * a - b) / (n - 1) for a, b in zip(whole, part, strict=True))
-        return solve(Matrices(*rest), k, **options).values
+        return solved(Matrices(*rest)).values
 
     values = np.stack([without(part) for part in parts])
     centre = values.mean(axis=0)
     variance = (n - 1) / n * np.sum((values - centre) ** 2, axis=0)
-    bias = (n - 1) * (centre - solve(whole, k, **options).values)
-    return np.sqrt(variance + bias**2)
+    return np.sqrt(variance + ((n - 1) * (centre - solved(whole).values)) ** 2)

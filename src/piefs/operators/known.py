@@ -42,8 +42,6 @@ def _problem(spectrum: Spectrum, domain: Domain, text: str, **keywords: Any) -> 
     return EigenProblem(domain, **given | keywords)
 
 
-# --- boxes -------------------------------------------------------------------------------------
-
 BOXES = {
     "dirichlet": (exact.sines, "zero on the boundary"),
     "natural": (exact.cosines, "no flux through the boundary"),
@@ -75,9 +73,6 @@ def _bump_box(dimension: int) -> EigenProblem:
     return _problem(spectrum, domain, text, potential=domain.bump_potential, modes=modes)
 
 
-# --- round shapes ------------------------------------------------------------------------------
-
-
 def _disk() -> EigenProblem:
     text = "−Δ on the unit disk, zero on the boundary"
     return _problem(exact.DRUM, Ball(2), text, boundary="dirichlet")
@@ -106,9 +101,6 @@ def tangents(x: Array) -> Array:
 def _sphere() -> EigenProblem:
     text = "the Laplacian of the unit sphere S², A = I − xxᵀ"
     return _problem(exact.SPHERE, Sphere(3), text, metric=tangents)
-
-
-# --- all of space ------------------------------------------------------------------------------
 
 
 def _ornstein_uhlenbeck(dimension: int) -> EigenProblem:
@@ -153,9 +145,6 @@ def _hydrogen() -> EigenProblem:
     )
 
 
-# --- without a closed form ---------------------------------------------------------------------
-
-
 def _double_well() -> EigenProblem:
     return _problem(
         exact.computed("double-well"),
@@ -185,8 +174,6 @@ def _variable_metric() -> EigenProblem:
     text = "−div(AᵀA∇) on [0, 1]² with A(x) varying, no flux through the boundary"
     return _problem(exact.computed("variable-metric"), _unit_box(2), text, metric=metric)
 
-
-# --- the table ---------------------------------------------------------------------------------
 
 PLANE = {"n_points": 2500}
 LONGER = {"n_steps": 512}

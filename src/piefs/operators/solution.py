@@ -19,9 +19,9 @@ from piefs.core.networks import MLP
 from piefs.core.trees import named_arrays, structure_of, tree_of
 from piefs.data.files import DOCUMENT, read_folder, reading, write_folder
 from piefs.errors import InputError, ModelFileError
-from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
-from piefs.operators.trial import blocks, combinations, n_units, with_gradients
+from piefs.operators.trial import block_length, combinations, n_units, with_gradients
+from piefs.training.evaluation import blockwise
 
 KIND, FORMAT = "eigenproblem", 3
 ARRAYS = ("coefficients", "eigenvalues", "error_bars", "residuals", "gram")
@@ -64,13 +64,9 @@ class EigenSolution:
         x, d = np.asarray(x, float), self.problem.dimension
         if x.ndim != 2 or x.shape[1] != d:
             raise InputError(f"points must have shape (n, {d}), not {x.shape}")
-        shape = (len(self), d) if slopes else (len(self),)
-        parts = [np.zeros((0, *shape))]
+        values = partial(_evaluated, self.problem, self.maps, self.coefficients, slopes=slopes)
         with jax.enable_x64(True):
-            for rows, _ in blocks(Points(x, np.ones(len(x))), n_units(self.maps) * (1 + d)):
-                found = _evaluated(self.problem, self.maps, self.coefficients, rows, slopes=slopes)
-                parts.append(np.asarray(found))
-        return np.concatenate(parts)[: len(x)]
+            return blockwise(values, x, most=block_length(n_units(self.maps) * (1 + d)))
 
     @property
     def exact(self) -> np.ndarray | None:

@@ -81,14 +81,18 @@ def forms(
     return dirichlet, weighted.T @ value
 
 
+def block_length(width: int) -> int:
+    """How many rows are evaluated at once, if each needs `width` numbers."""
+    return max(64, BLOCK_BYTES // (8 * width))
+
+
 def blocks(points: Points, width: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Rows and weights in blocks of one length, so that one compilation serves all.
 
-    `width` is how many numbers a row needs; rows of weight zero fill the last block.
+    Rows of weight zero fill the last block.
     """
-    rows = max(64, BLOCK_BYTES // (8 * width))
-    n_blocks = max(1, -(-len(points.x) // rows))
-    rows = max(1, -(-len(points.x) // n_blocks))
+    n_blocks = -(-len(points.x) // block_length(width))
+    rows = -(-len(points.x) // n_blocks)
     for start in range(0, len(points.x), rows):
         x, weight = points.x[start : start + rows], points.weight[start : start + rows]
         missing = (0, rows - len(x))

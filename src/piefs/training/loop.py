@@ -66,7 +66,7 @@ def train(
         for chunk in feed(samples, columns.values, settings, k, state.step):  # 2: until the budget
             if devices.any(is_over or has_converged(state, settings)):  # is exhausted do
                 break
-            state, sums = _stepped(state, chunk, loss, samples, settings)  # 4, 5, 6: see `loss_on`
+            state, sums = _stepped(state, chunk, loss, samples, settings)  # 4, 5, 6: the objective
             state = with_steps_counted(state, settings, sums, chunk[2], held_out)
             is_over = _any_asks_to_end(callbacks, state)
         state = with_interval_over(state, settings, held_out)

@@ -17,7 +17,7 @@ from piefs.core.losses import Readout, init_readout
 from piefs.core.maps import ScalarMap, init_map, is_single, stack, unstack
 from piefs.core.metric import MetricField, init_metric
 from piefs.core.networks import generator
-from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, init_prefix_readouts
+from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, for_prefixes
 from piefs.errors import DivergedError
 from piefs.training.batches import Samples, some_rows
 from piefs.training.columns import energies_of, log_scale_range
@@ -110,9 +110,7 @@ def initial_state(
     if warm_start is not None:
         metric, readout = warm_start.metric or metric, warm_start.readout or readout
     if settings.solver != "sequential":
-        nested = settings.solver == "nested"
-        stacked = init_prefix_readouts(n_outputs, settings.n_components, dtype, nested=nested)
-        readout = jax.tree.map(np.add, stacked, readout)
+        readout = for_prefixes(readout, nested=settings.solver == "nested")
     maps = _initial_maps(settings, 0, samples, warm_start)
     params = jax.device_put(Trainable(maps, metric, readout))
     return TrainState(0, 0, params, begun(settings.optimizer.rule, params))

@@ -11,7 +11,6 @@ over devices: what the loss sums over rows must go through `total` (see `piefs.t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
@@ -33,15 +32,13 @@ from piefs.core.objectives import (
     SequentialObjective,
     SpectralObjective,
     StepRecord,
+    Total,
     Trainable,
-    loss_on,
+    Turn,
 )
 from piefs.training.batches import Samples
 from piefs.training.config import Optimizer, Settings
 from piefs.training.sharding import ROWS
-
-Total = Callable[[Any], Any]
-"""Adds up sums over rows, a pytree, over all devices that share a batch."""
 
 TRANSFORMS: dict[str, optax.GradientTransformation] = {
     "adam": optax.scale_by_adam(),
@@ -71,7 +68,7 @@ class TurnLoss(eqx.Module):
         self, params: Trainable, batch: Batch, total: Total = lambda sums: sums
     ) -> tuple[Array, StepRecord]:
         """L on a batch, and its parts."""
-        return loss_on(self.objective, params, batch, self.k, self.frozen_error, total)
+        return self.objective(params, batch, Turn(self.k, self.frozen_error, total))
 
 
 def objective_for(

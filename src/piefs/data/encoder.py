@@ -133,7 +133,7 @@ def _is_identifier(name: str, values: np.ndarray, table: Table) -> bool:
     if values.size < 3 or not np.all(np.abs(values) < 2**53) or np.any(values != np.trunc(values)):
         return False
     steps, is_distinct = np.diff(values), len(np.unique(values)) == values.size
-    counts = np.all(steps == 1) or np.all(steps == np.diff(np.asarray(table.lines)))
+    counts = np.all(steps == 1) or np.all(steps == np.diff(table.lines))
     return bool(counts) or (is_distinct and bool(_ID_NAME.search(name)))
 
 

@@ -134,9 +134,10 @@ def bounded_text(path: Path, most_bytes: int = MOST_DOCUMENT_BYTES) -> str:
 
 def bounded_bytes(path: Path, most_bytes: int) -> bytes:
     """The bytes of an ordinary file; a device or a pipe might never end."""
+    size = path.stat().st_size
     if not path.is_file():
         raise ValueError("no ordinary file")
-    if path.stat().st_size > most_bytes:
+    if size > most_bytes:
         raise ValueError(f"more than {most_bytes:,} bytes")
     return path.read_bytes()
 
@@ -262,10 +263,8 @@ def read_folder(
         raise ModelFileError(
             f"{folder} has model format {found!r}, this version of piefs reads {readable}"
         )
-    try:
+    with reading(folder / WEIGHTS, error=ModelFileError):
         content = bounded_bytes(folder / WEIGHTS, MOST_WEIGHT_BYTES)
-    except (OSError, ValueError) as error:
-        raise ModelFileError(f"{folder / WEIGHTS} cannot be read ({described(error)})") from error
     if hashlib.sha256(content).hexdigest() != document.get("weights_sha256"):
         raise ModelFileError(f"{folder / WEIGHTS} is damaged or belongs to another {DOCUMENT}")
     return load_arrays(content, folder / WEIGHTS), document

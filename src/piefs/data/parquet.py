@@ -72,22 +72,20 @@ def parquet_files(path: Path) -> list[Path]:
 
 def parquet_footers(files: Sequence[Path]) -> list[ParquetFooter]:
     """The footers of files, which have rows."""
-    footers = [_footer(path) for path in files]
+    footers = []
+    for path in files:
+        with reading(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+            about, schema = file.metadata, file.schema_arrow
+            if not distinct(schema.names, path):
+                raise InputError(f"{path} has no columns; add some")
+            n_rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+            if min(n_rows, default=0) < 0 or sum(n_rows) != about.num_rows:
+                raise ValueError("the rows of its groups do not add up")
+            n_bytes = _decoded_bytes(path, about)
+            footers.append(ParquetFooter(path, schema, n_rows, about.num_rows, n_bytes))
     if not sum(footer.n_rows for footer in footers):
         raise InputError(f"{listing(map(str, files), 3)} has columns but no rows; add rows")
     return footers
-
-
-def _footer(path: Path) -> ParquetFooter:
-    with reading(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
-        about, schema = file.metadata, file.schema_arrow
-        if not distinct(schema.names, path):
-            raise InputError(f"{path} has no columns; add some")
-        group_rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
-        if min(group_rows, default=0) < 0 or sum(group_rows) != about.num_rows:
-            raise ValueError("the rows of its groups do not add up")
-        n_bytes = _decoded_bytes(path, about)
-        return ParquetFooter(path, schema, group_rows, about.num_rows, n_bytes)
 
 
 def _decoded_bytes(path: Path, about: Any) -> int:

@@ -38,7 +38,7 @@ class Table:
 
     columns: dict[str, np.ndarray]
     source: str = "the table"
-    lines: np.ndarray | None = None
+    lines: Any = None
     unit: str = "row"
 
     def __post_init__(self) -> None:
@@ -74,11 +74,11 @@ class Table:
     def take(self, rows: np.ndarray) -> Table:
         """The given rows, in the given order, with their places."""
         columns = {name: cells[rows] for name, cells in self.columns.items()}
-        return Table(columns, self.source, np.asarray(self.lines)[rows], self.unit)
+        return Table(columns, self.source, self.lines[rows], self.unit)
 
     def place(self, row: int) -> str:
         """The place of a row in its file: `line 7`."""
-        return f"{self.unit} {np.asarray(self.lines)[row]}"
+        return f"{self.unit} {self.lines[row]}"
 
 
 def require_column(name: str, names: tuple[str, ...], source: str) -> None:

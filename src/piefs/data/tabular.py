@@ -188,35 +188,28 @@ def _at_most(rows: np.ndarray, seed: int, most: int | None = None) -> np.ndarray
 
 
 def split_table(
-    table: Source,
-    target: Target,
-    rows: np.ndarray,
-    options: TableOptions,
-    notices: list[str],
+    table: Source, target: Target, rows: np.ndarray, options: TableOptions, notices: list[str]
 ) -> SplitRows:
     """Cut rows 70/15/15: by group, by time, with class shares kept, or at random."""
+    seed, n = options.split_seed, round(SHARE * len(rows))
     if options.group is not None:
-        return _split_by_group(table, options.group, rows, options.split_seed)
+        return _split_by_group(table, options.group, rows, seed)
     if options.time is not None:
         notices.append(f"column {options.time!r} orders the rows and is not a feature")
-        return _split_by_time(table, options.time, rows)
-    if not target.class_names:
-        return _split_random(rows, options.split_seed)
-    counts, n_held_out = np.bincount(target.y[rows]), round(SHARE * len(rows))
-    if counts.min() >= 3 and n_held_out >= len(counts):
-        parts = split_stratified(rows, target.y[rows], seed=options.split_seed)
-        return parts[0].x, parts[1].x, parts[2].x
-    notices.append(
-        f"the splits do not keep class shares: class {target.class_names[counts.argmin()]!r} has "
-        f"{counts.min()} rows, and {n_held_out} rows are held out for {len(counts)} classes"
-    )
-    return _split_random(rows, options.split_seed)
-
-
-def _split_random(rows: np.ndarray, seed: int) -> SplitRows:
-    n_held_out = round(SHARE * len(rows))
+        order = _ordered_by(table, options.time, rows)
+        return order[: -2 * n], order[-2 * n : -n], order[-n:]
+    if target.class_names:
+        counts = np.bincount(target.y[rows])
+        if counts.min() >= 3 and n >= len(counts):
+            train, validation, test = split_stratified(rows, target.y[rows], seed=seed)
+            return train.x, validation.x, test.x
+        rarest = target.class_names[counts.argmin()]
+        notices.append(
+            f"the splits do not keep class shares: class {rarest!r} has {counts.min()} rows, "
+            f"and {n} rows are held out for {len(counts)} classes"
+        )
     order = np.random.default_rng(seed).permutation(rows)
-    return order[2 * n_held_out :], order[:n_held_out], order[n_held_out : 2 * n_held_out]
+    return order[2 * n :], order[:n], order[n : 2 * n]
 
 
 def _split_by_group(table: Source, group: str, rows: np.ndarray, seed: int) -> SplitRows:
@@ -237,8 +230,8 @@ def _split_by_group(table: Source, group: str, rows: np.ndarray, seed: int) -> S
     return rows[rest[train]], rows[rest[validation]], rows[test]
 
 
-def _split_by_time(table: Source, time: str, rows: np.ndarray) -> SplitRows:
-    """The latest rows for test, those before them for validation."""
+def _ordered_by(table: Source, time: str, rows: np.ndarray) -> np.ndarray:
+    """The rows, the earliest first."""
     cells = table.column(time)
     kind = kind_of(cells[rows])
     if kind not in ("number", "date"):
@@ -249,9 +242,7 @@ def _split_by_time(table: Source, time: str, rows: np.ndarray) -> SplitRows:
         )
     values, _ = parse(cells[rows], kind)
     _require_values(table, time, "--time", rows[np.isnan(values)])
-    order = rows[np.argsort(values, kind="stable")]
-    n_held_out = round(SHARE * len(order))
-    return order[: -2 * n_held_out], order[-2 * n_held_out : -n_held_out], order[-n_held_out:]
+    return rows[np.argsort(values, kind="stable")]
 
 
 def _require_values(table: Source, name: str, option: str, rows: np.ndarray) -> None:

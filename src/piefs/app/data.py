@@ -13,11 +13,12 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from piefs.app.bar import bar
-from piefs.app.options import BuiltIn, DataDir, Json, Quiet, command
+from piefs.app.options import DataDir, Json, Quiet, command
 from piefs.data import BUILTIN
 from piefs.data.fetch import FILES, DataFile, fetch, locate
 from piefs.errors import DataNotFoundError, InputError
 
+BuiltIn = Annotated[str, typer.Argument(help="A built-in data set.")]
 app = typer.Typer(help="List, find and fetch the built-in data sets.", no_args_is_help=True)
 
 

@@ -128,23 +128,19 @@ def joined(machine: Machine) -> int | str | None:
     elif machine.num_processes is not None or machine.process_id is not None:
         raise InputError("--num-processes and --process-id go with --coordinator HOST:PORT")
     if machine.device is not None:
-        _use(machine.device)
+        import jax
+
+        try:
+            jax.config.update("jax_default_device", jax.devices(machine.device)[0])
+        except RuntimeError as error:
+            found = ", ".join(sorted({one.platform for one in jax.devices()}))
+            message = f"there is no device {machine.device!r} here; found: {found}"
+            raise InputError(message) from error
     if devices in (None, "all"):
         return devices
     if not devices.isdigit() or devices == "0":
         raise InputError(f"--devices must be all or a number of devices, not {devices!r}")
     return int(devices)
-
-
-def _use(device: str) -> None:
-    """Compute on a kind of device (cpu, gpu, tpu)."""
-    import jax
-
-    try:
-        jax.config.update("jax_default_device", jax.devices(device)[0])
-    except RuntimeError as error:
-        found = ", ".join(sorted({one.platform for one in jax.devices()}))
-        raise InputError(f"there is no device {device!r} here; found: {found}") from error
 
 
 def load_source(

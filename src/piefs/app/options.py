@@ -48,7 +48,7 @@ def _number_of_maps(value: str | None) -> int | str | None:
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
 TABLE, MODEL, MACHINE = "The table", "The model", "The machine"
 
-Seed = Annotated[int, typer.Option(help="Seed of initial weights and batches.", min=0)]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of initial weights and batches.", min=0)]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show tracebacks.")]
@@ -72,7 +72,6 @@ Data = Annotated[
         callback=_data,
     ),
 ]
-BuiltIn = Annotated[str, typer.Argument(help="A built-in data set.")]
 Folder = Annotated[Path | None, typer.Option(help="Folder for the results.")]
 OutFile = Annotated[
     Path | None,
@@ -182,9 +181,7 @@ class ModelOptions:
     ] = None
     batch_size: Annotated[int | None, _option(MODEL, "Rows a step.")] = None
     pretraining: Annotated[str | None, _option(MODEL, "graph-laplacian.")] = None
-    random_state: Annotated[
-        int, typer.Option("--seed", help="Seed of initial weights and batches.", min=0)
-    ] = 0
+    random_state: Seed = 0
     config: Annotated[
         Path | None, _option(MODEL, "TOML or JSON file of settings; options here win.")
     ] = None

@@ -61,7 +61,7 @@ def run(
     cleared = [folder.clear] if force and devices.process == 0 else []
     estimator.callbacks = [lambda _: cleared and cleared.pop()(), *callbacks]
     checkpoint, begun = None, time.monotonic()
-    if SOLVERS[settings.solver].module == "piefs.training.descent":
+    if SOLVERS[settings.solver].takes_steps:
         from piefs.training.checkpoint import Checkpoint
 
         checkpoint = Checkpoint(folder.checkpoint, every_seconds=checkpoint_seconds, resume=resume)

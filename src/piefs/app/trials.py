@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import type_of_target
 from piefs.errors import DivergedError, InputError, TrainingWarning
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor
 from piefs.training.config import Settings
+from piefs.training.solvers import SOLVERS
 
 Keywords = dict[str, Any]
 Record = dict[str, Any]
@@ -75,7 +76,7 @@ class TuningData:
     def digest(self) -> str:
         """A name for the rows, by their contents."""
         labels = np.concatenate([self.train[1], self.validation[1]])
-        rows = [np.asarray(x, np.float64) for x in (self.train[0], self.validation[0])]
+        rows = [np.ascontiguousarray(x, np.float64) for x in (self.train[0], self.validation[0])]
         return str(joblib.hash([*rows, np.unique(labels, return_inverse=True)[1]]))
 
 
@@ -104,14 +105,17 @@ def run_trial(data: TuningData, keywords: Keywords, share: float, seed: int) -> 
 
     A fit that diverges, or that these rows do not allow, has a loss of None.
     """
-    whole = data.estimator(keywords, 0).check_settings(len(data.train[0])).steps_per_component
-    steps = max(round(share * whole), min(FEWEST_STEPS, whole))
-    model = data.estimator(keywords | {"steps_per_component": steps}, seed)
     begun = time.monotonic()
-    record: Record = {"keywords": keywords, "share": share, "steps_allowed": steps}
+    record: Record = {"keywords": keywords, "share": share}
     try:
+        settings = data.estimator(keywords, seed).check_settings(len(data.train[0]))
+        if SOLVERS[settings.solver].takes_steps:
+            whole = settings.steps_per_component
+            steps = max(round(share * whole), min(FEWEST_STEPS, whole))
+            keywords = keywords | {"steps_per_component": steps}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrainingWarning)
+            model = data.estimator(keywords, seed)
             model.fit(*data.train, validation_data=data.validation)
     except (DivergedError, InputError) as error:
         return record | {"loss": None, "error": str(error), "seconds": time.monotonic() - begun}

@@ -88,9 +88,7 @@ def collect(
 
 def read_evidence(path: Path) -> Document:
     """The document of a run that has one."""
-    if not path.is_file():
-        raise InputError(f"{path.parent} has no {path.name}; fit again without --no-report")
-    document = read_document(path, "fit again")
+    document = read_document(path, "fit again without --no-report")
     if document.get("format") != FORMAT:
         raise InputError(f"{path} is from another version of piefs; fit again")
     return document

@@ -21,7 +21,6 @@ from markupsafe import Markup
 from piefs.data.encoder import TableEncoder
 from piefs.data.files import read_document, reading, write_bytes
 from piefs.data.readers import read_table
-from piefs.errors import InputError
 from piefs.estimators.persistence import load_with_document
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.evidence import Document, read_evidence
@@ -52,18 +51,13 @@ COLORS = f"""
 def write_page(run: str | Path) -> Path:
     """Write the page of a finished run from the files in its folder; no data, no fit."""
     run = Path(run)
-    evidence, metrics = read_evidence(run / EVIDENCE), _read_metrics(run / "metrics.json")
+    evidence = read_evidence(run / EVIDENCE)
+    metrics = read_document(run / "metrics.json", "fit again: its metrics are written last")
     estimator, model = load_with_document(run / "model")
     with reading(run / EVIDENCE, "fit again"):
         text = page(evidence, metrics, _read_history(run / "history.csv"), estimator, model)
     write_bytes(run / PAGE, text.encode())
     return run / PAGE
-
-
-def _read_metrics(path: Path) -> Document:
-    if not path.is_file():
-        raise InputError(f"{path.parent} holds no finished run; fit one with piefs fit --out")
-    return read_document(path, "fit again")
 
 
 def _read_history(path: Path) -> list[dict[str, float]]:

@@ -94,6 +94,11 @@ class Solver(NamedTuple):
     module: str
     scaling: str = "standard"  # or "robust"
 
+    @property
+    def takes_steps(self) -> bool:
+        """Whether it descends, so that it has a history, and states to resume from."""
+        return self.module == "piefs.training.descent"
+
 
 SOLVERS = {
     name: Solver("piefs.training.descent") for name in ("nested", "joint", "sequential", "spectral")

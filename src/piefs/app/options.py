@@ -42,7 +42,7 @@ def _number_of_maps(value: str | None) -> int | str | None:
     try:
         return int(value)
     except ValueError as error:
-        raise typer.BadParameter(f"-k must be a whole number or auto, not {value!r}") from error
+        raise typer.BadParameter(f"must be a whole number or auto, not {value!r}") from error
 
 
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY

@@ -6,7 +6,6 @@ history, so that it can be written again without the data and without a fit.
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -56,8 +55,7 @@ def collect(
 ) -> Document:
     """Everything of a fitted run that its page shows; `readout` is what predicts, or None."""
     phi = {name: estimator.transform(part.x) for name, part in data.splits.items()}
-    n_classes = len(data.class_names)
-    judged = {}
+    n_classes, judged = len(data.class_names), {}
     if readout is not None:
         judged = {name: judge(readout, part, n_classes) for name, part in data.splits.items()}
     shares, of_metric = relevance_of(estimator, data)
@@ -98,16 +96,10 @@ def read_evidence(path: Path) -> Document:
 
 
 def _described(data: Dataset, notices: Sequence[str]) -> Document:
-    return {
-        "name": data.name,
-        "description": data.description,
-        "n_rows": {name: len(part) for name, part in data.splits.items()},
-        "feature_names": list(data.feature_names),
-        "class_names": list(data.class_names),
-        "target": data.target_name,
-        "image_shape": None if data.image_shape is None else list(data.image_shape),
-        "notices": list(notices),
-    }
+    names = ("name", "description", "feature_names", "class_names", "image_shape")
+    about = {name: getattr(data, name) for name in names}
+    n_rows = {name: len(part) for name, part in data.splits.items()}
+    return about | {"target": data.target_name, "n_rows": n_rows, "notices": list(notices)}
 
 
 def data_facts(data: Dataset, encoder: TableEncoder) -> Document:
@@ -233,7 +225,6 @@ def _models(data: Dataset, task: str, k: int) -> dict[str, Any]:
 
 
 def _fitted(name: str, model: Any, train: Split, data: Dataset, note: str) -> Document:
-    start = time.perf_counter()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
@@ -241,4 +232,4 @@ def _fitted(name: str, model: Any, train: Split, data: Dataset, note: str) -> Do
             scores = scores_by_split(model.fit(train.x, train.y), data)
     except ValueError as error:  # scikit-learn refuses the rows: the page says so and goes on
         scores, note = {}, f"not fitted: {' '.join(str(error).split())[:120]}"
-    return {"name": name, "scores": scores, "note": note, "seconds": time.perf_counter() - start}
+    return {"name": name, "scores": scores, "note": note}

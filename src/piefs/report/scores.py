@@ -7,18 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from sklearn import metrics
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
-from sklearn.metrics import (
-    accuracy_score,
-    f1_score,
-    log_loss,
-    mean_absolute_error,
-    r2_score,
-    roc_auc_score,
-    root_mean_squared_error,
-)
 from sklearn.pipeline import Pipeline, make_pipeline
 
 if TYPE_CHECKING:
@@ -108,8 +100,8 @@ def classification_scores(readout: Any, part: Split) -> Scores:
     labels = np.arange(p.shape[1])
     ranked = p[:, 1] if len(labels) == 2 else p
     return _label_scores(part.y, p.argmax(axis=1)) | {
-        "roc_auc": float(roc_auc_score(part.y, ranked, multi_class="ovr", labels=labels)),
-        "log_loss": float(log_loss(part.y, p, labels=labels)),
+        "roc_auc": float(metrics.roc_auc_score(part.y, ranked, multi_class="ovr", labels=labels)),
+        "log_loss": float(metrics.log_loss(part.y, p, labels=labels)),
         "ece": expected_calibration_error(part.y, p),
     }
 
@@ -117,8 +109,8 @@ def classification_scores(readout: Any, part: Split) -> Scores:
 def _label_scores(truth: np.ndarray, predicted: np.ndarray) -> Scores:
     average = "binary" if truth.max() <= 1 else "macro"
     return {
-        "accuracy": float(accuracy_score(truth, predicted)),
-        "f1": float(f1_score(truth, predicted, average=average)),
+        "accuracy": float(metrics.accuracy_score(truth, predicted)),
+        "f1": float(metrics.f1_score(truth, predicted, average=average)),
     }
 
 
@@ -165,7 +157,7 @@ def regression_scores(readout: Any, part: Split) -> Scores:
     predicted = readout.predict(part.x)
     differ = len(part) > 1 and part.y.min() < part.y.max()
     return {
-        "r2": float(r2_score(part.y, predicted)) if differ else None,
-        "rmse": float(root_mean_squared_error(part.y, predicted)),
-        "mae": float(mean_absolute_error(part.y, predicted)),
+        "r2": float(metrics.r2_score(part.y, predicted)) if differ else None,
+        "rmse": float(metrics.root_mean_squared_error(part.y, predicted)),
+        "mae": float(metrics.mean_absolute_error(part.y, predicted)),
     }

@@ -11,16 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.ticker import MaxNLocator
 
-from piefs.report.plot.style import (
-    CLASS_COLORS,
-    SIGNED_COLORS,
-    class_color,
-    color_bar,
-    literal,
-    number_colors,
-    phi_names,
-    without_frame,
-)
+from piefs.report.plot import style
 
 MOST_IN_LEGEND = 20
 
@@ -30,20 +21,20 @@ def gram_matrix(c: np.ndarray, *, ax: Axes | None = None, residual: bool = False
     ax = ax or plt.subplots(figsize=(4.2, 3.6))[1]
     deviation = c - np.eye(len(c))
     shown, bound = (deviation, np.abs(deviation).max() or 1.0) if residual else (c, 1.0)
-    image = ax.imshow(shown, cmap=SIGNED_COLORS, vmin=-bound, vmax=bound)
-    color_bar(ax, image)
+    image = ax.imshow(shown, cmap=style.SIGNED_COLORS, vmin=-bound, vmax=bound)
+    style.color_bar(ax, image)
     ticks = np.arange(0, len(c), max(1, len(c) // 8))
-    ax.set_xticks(ticks, phi_names(ticks))
-    ax.set_yticks(ticks, phi_names(ticks))
+    ax.set_xticks(ticks, style.phi_names(ticks))
+    ax.set_yticks(ticks, style.phi_names(ticks))
     name = "C − I" if residual else "C"
     ax.set_title(f"{name},  ‖C − I‖ = {np.linalg.norm(deviation):.3f}")
-    return without_frame(ax)
+    return style.without_frame(ax)
 
 
 def energies(values: Sequence[float] | np.ndarray, *, ax: Axes | None = None) -> Axes:
     """The Dirichlet energy of each map, with the metric at the time the map was frozen."""
     ax = ax or plt.subplots(figsize=(4.4, 3.0))[1]
-    ax.bar(np.arange(1, len(values) + 1), values, color=CLASS_COLORS[0])
+    ax.bar(np.arange(1, len(values) + 1), values, color=style.CLASS_COLORS[0])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(title="Dirichlet energy by map", xlabel="map", ylabel="$E\\,\\|A\\nabla\\phi_k\\|^2$")
     return ax
@@ -68,17 +59,17 @@ def coordinate_scatter(
     points: Any = {"x": phi[:, i], "y": phi[:, j], "s": 6, "alpha": 0.6, "linewidths": 0}
     if y is not None and y.dtype.kind == "f":
         rimmed = {"s": 11, "alpha": 0.9, "edgecolors": "0.5", "linewidths": 0.25}  # on white
-        image = ax.scatter(**points | rimmed, c=y, **number_colors(y))
+        image = ax.scatter(**points | rimmed, c=y, **style.number_colors(y))
         if with_key:
-            color_bar(ax, image, label, extend="both")
+            style.color_bar(ax, image, label, extend="both")
     else:
         labels = np.zeros(len(phi), int) if y is None else y
         n_classes = int(labels.max()) + 1
-        colors = ListedColormap([class_color(c) for c in range(n_classes)])
+        colors = ListedColormap([style.class_color(c) for c in range(n_classes)])
         drawn = ax.scatter(**points, c=labels, cmap=colors)
         if with_key and y is not None and n_classes <= MOST_IN_LEGEND:
             handles = drawn.legend_elements(num=list(range(n_classes)))[0]
-            names = [literal(name) for name in class_names or range(n_classes)]
+            names = [style.literal(name) for name in class_names or range(n_classes)]
             ax.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1)
     ax.set(xlabel=f"$\\phi_{{{i + 1}}}$", ylabel=f"$\\phi_{{{j + 1}}}$")
     return ax
@@ -93,7 +84,7 @@ def score_by_maps(
 ) -> Axes:
     """The score of a linear probe on the first maps, by how many are kept; one line a split."""
     ax = ax or plt.subplots(figsize=(4.4, 3.0))[1]
-    for (name, values), color in zip(scores.items(), CLASS_COLORS, strict=False):
+    for (name, values), color in zip(scores.items(), style.CLASS_COLORS, strict=False):
         ax.plot(n_kept, values, "o-", color=color, ms=4, label=name)
     ax.set(title="Score by maps kept", xlabel="leading maps kept", ylabel=label)
     ax.set_xticks(list(n_kept), [str(n) for n in n_kept])

@@ -11,15 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
 from matplotlib.image import AxesImage
 
-from piefs.report.plot.style import (
-    GUIDE,
-    INK,
-    SIGNED_COLORS,
-    class_color,
-    color_bar,
-    number_colors,
-    panels,
-)
+from piefs.report.plot import style
 
 Extent = tuple[float, float, float, float]
 N_POINTS = 400  # that are drawn over a surface
@@ -46,7 +38,7 @@ def _surface(
 
 
 def _class_colors(y: np.ndarray | None, rest: str) -> Any:
-    return rest if y is None else [class_color(int(label)) for label in y[:N_POINTS]]
+    return rest if y is None else [style.class_color(int(label)) for label in y[:N_POINTS]]
 
 
 def plane_heatmap(
@@ -65,13 +57,13 @@ def plane_heatmap(
     ax = ax or plt.subplots(figsize=(4, 3.4))[1]
     image, values = _surface(ax, function, x, title)
     bound = np.quantile(np.abs(values), 0.99) or 1.0
-    image.set(cmap=SIGNED_COLORS, clim=(-bound, bound))
+    image.set(cmap=style.SIGNED_COLORS, clim=(-bound, bound))
     if contour and values.min() < 0 < values.max():
         level: Any = {"levels": [0.0], "colors": "k", "linewidths": 1.4}
         ax.contour(values, extent=image.get_extent(), **level)
     colors = _class_colors(y, "0.2")
     ax.scatter(*x[:N_POINTS].T, c=colors, s=8, edgecolors="white", linewidths=0.35)
-    color_bar(ax, image)
+    style.color_bar(ax, image)
     return ax
 
 
@@ -89,11 +81,11 @@ def plane_prediction(
     Both have the same colours: a point whose prediction is right sinks into its surroundings.
     """
     ax = ax or plt.subplots(figsize=(4.4, 3.4))[1]
-    (image, _), colors = _surface(ax, function, x, title), number_colors(y)
+    (image, _), colors = _surface(ax, function, x, title), style.number_colors(y)
     image.set(**colors)
     rim: Any = {"edgecolors": "white", "linewidths": 0.5}
     ax.scatter(*x[:N_POINTS].T, c=y[:N_POINTS], s=14, **rim, **colors)
-    color_bar(ax, image, label, extend="both")
+    style.color_bar(ax, image, label, extend="both")
     return ax
 
 
@@ -106,7 +98,7 @@ def plane_maps(
     axes: Sequence[Axes] | None = None,
 ) -> Sequence[Axes]:
     """The coordinate maps φ_j over the plane, one panel each."""
-    axes = panels(len(maps), width=3.5, height=3.0) if axes is None else axes
+    axes = style.panels(len(maps), width=3.5, height=3.0) if axes is None else axes
     for ax, j in zip(axes, maps, strict=True):
         plane_heatmap(
             lambda rows, j=j: coordinates(rows)[:, j], x, y, ax=ax, title=f"$\\phi_{{{j + 1}}}$"
@@ -132,9 +124,9 @@ def plane_metric(
     rows, _ = grid_of(x, n_across, margin=0.0)
     size = 0.9 * (np.ptp(x, axis=0) / n_across).min()
     widths, heights, angles = _ellipses(matrices(rows), size)
-    ax.scatter(*x[:N_POINTS].T, c=_class_colors(y, GUIDE), s=6, alpha=0.5, linewidths=0)
+    ax.scatter(*x[:N_POINTS].T, c=_class_colors(y, style.GUIDE), s=6, alpha=0.5, linewidths=0)
     place: Any = {"units": "xy", "offsets": rows, "offset_transform": ax.transData}
-    look: Any = {"facecolors": "none", "edgecolors": INK, "linewidths": 0.8}
+    look: Any = {"facecolors": "none", "edgecolors": style.INK, "linewidths": 0.8}
     ax.add_collection(EllipseCollection(widths, heights, angles, **place, **look))
     ax.set_aspect("equal")
     ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")

@@ -52,6 +52,10 @@ class FittedModel:
             )
         return self.estimator
 
+    def encoded(self, table: Table) -> EncodedRows:
+        """The rows of a table as features."""
+        return EncodedRows(self.encoder.transform(by_position(self.encoder, table)), table)
+
 
 @dataclass(frozen=True)
 class EncodedRows:
@@ -113,8 +117,7 @@ def read_rows(model: FittedModel, asked: Rows) -> EncodedRows:
         if found != expected:
             raise InputError(f"{asked.data} has {found} features, the model has {expected}")
         return EncodedRows(part.x, labels=part.y)
-    table = read_table(Path(asked.data))
-    return EncodedRows(model.encoder.transform(by_position(model.encoder, table)), table)
+    return model.encoded(read_table(Path(asked.data)))
 
 
 def by_position(encoder: TableEncoder, table: Table) -> Table:

@@ -69,18 +69,20 @@ def _write(
     """Write what `compute` makes of the features of all rows, block by block if they are many."""
     unseen: Counter[str] = Counter()
     is_streamed = asked.data not in BUILTIN and is_to_be_streamed(Path(asked.data), lazy)
-    if is_streamed:
-        if out is not None:
-            check_streamable(out)
-        n_rows, blocks = _streamed(model, asked.data, unseen)
-    else:
-        rows = read_rows(model, asked)
-        n_rows, blocks = len(rows.x), iter([rows])
-        if rows.table is not None:
-            unseen.update(model.encoder.unseen(rows.table))
-    computed = (_identifiers(model, rows) | compute(rows.x) for rows in blocks)
-    if is_streamed:
-        computed = _with_progress(computed, n_rows, what, quiet)
+    if is_streamed and out is not None:
+        check_streamable(out)
+    n_rows, blocks = _streamed(model, asked.data) if is_streamed else _whole(model, asked)
+
+    def columns() -> Iterator[Block]:
+        name = model.document.get("id")
+        for rows in blocks:
+            identifiers = {}
+            if rows.table is not None:
+                unseen.update(model.encoder.unseen(by_position(model.encoder, rows.table)))
+                identifiers = {} if name is None else {name: rows.table.column(name)}
+            yield identifiers | compute(rows.x)
+
+    computed = _with_progress(columns(), n_rows, what, quiet or not is_streamed)
     if out is None:
         sys.stdout.writelines(csv_texts(computed))
     else:
@@ -96,29 +98,19 @@ def _write(
             print(f"{n_rows:,} rows of {what} are in {out}.", file=sys.stderr)
 
 
-def _streamed(
-    model: FittedModel, data: str, unseen: Counter[str]
-) -> tuple[int, Iterator[EncodedRows]]:
-    """How many rows a table has, and its blocks; `unseen` counts categories as they are read."""
-    table, encoder, identifier = open_streamed(Path(data)), model.encoder, model.document.get("id")
-    needed = [column.name for column in encoder.used]
+def _whole(model: FittedModel, asked: Rows) -> tuple[int, Iterator[EncodedRows]]:
+    rows = read_rows(model, asked)
+    return len(rows.x), iter([rows])
+
+
+def _streamed(model: FittedModel, data: str) -> tuple[int, Iterator[EncodedRows]]:
+    """How many rows a table has, and its blocks."""
+    table, identifier = open_streamed(Path(data)), model.document.get("id")
+    needed = [column.name for column in model.encoder.used]
     needed += [] if identifier is None else [identifier]
     # All columns if those that are needed go by other names (`by_position`).
     names = needed if set(needed) <= set(table.names) else None
-
-    def blocks() -> Iterator[EncodedRows]:
-        for block in table.blocks(names):
-            features = by_position(encoder, block)
-            unseen.update(encoder.unseen(features))
-            yield EncodedRows(encoder.transform(features), block)
-
-    return len(table), blocks()
-
-
-def _identifiers(model: FittedModel, rows: EncodedRows) -> Block:
-    """The column that names rows, if there is one."""
-    name = model.document.get("id")
-    return {} if name is None or rows.table is None else {name: rows.table.column(name)}
+    return len(table), (model.encoded(block) for block in table.blocks(names))
 
 
 def _with_progress(blocks: Iterator[Block], n: int, what: str, quiet: bool) -> Iterator[Block]:

@@ -140,7 +140,8 @@ def test_predictions_of_many_rows_are_those_of_all_at_once(table, in_memory, mon
     for found, expected in zip(
         (model.predict_proba(x), model.predict(x), model.decision_function(x)), whole, strict=True
     ):
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        # A logit near zero is a sum of larger terms, each rounded to single precision.
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
 def test_what_cannot_be_done_with_a_file_is_said_before_training(table, in_memory, tmp_path):

@@ -56,7 +56,7 @@ def steep(metric, factor=30.0):
 def rotation_matrices(metric, x):
     """U(x_i), shape (n, d, d), its columns from unit vectors."""
     d = x.shape[1]
-    angles = jnp.repeat(metric.rotation_parameters(x), d, axis=0)
+    angles = jnp.repeat(metric.rotation.squash((metric.angle_net(x),))[0], d, axis=0)
     rows = rotate(metric.rotation, angles, jnp.tile(jnp.eye(d), (x.shape[0], 1)))
     return rows.reshape(-1, d, d).transpose(0, 2, 1)
 
@@ -150,11 +150,11 @@ def test_angles_stay_within_a_half_turn(name, rng, make_metric):
     metric = make_metric(name, 5)
     x = points(rng, 5)
     np.testing.assert_allclose(
-        metric.rotation_parameters(x),
+        metric.rotation.squash((metric.angle_net(x),))[0],
         math.pi * np.tanh(np.asarray(metric.angle_net(x))),
         rtol=1e-12,
     )
-    extreme = np.abs(steep(metric, 100.0).rotation_parameters(x))
+    extreme = np.abs(metric.rotation.squash((steep(metric, 100.0).angle_net(x),))[0])
     assert extreme.shape == (N, 4)
     assert extreme.max() <= math.pi
     assert extreme.max() > 0.99 * math.pi

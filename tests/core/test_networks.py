@@ -1,4 +1,5 @@
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -66,7 +67,9 @@ def test_activation_derivative_equals_jax_grad(activation, rng):
 @pytest.mark.parametrize("stride", [2, 3])
 def test_outputs_can_be_had_dealt_out(stride, rng, network):
     net, x = network(rng, (3, 4, 7)), jnp.asarray(rng.normal(size=(6, 3)))
-    found, dealt = jax.jit(lambda net, x: (net.dealt(x, stride), deal(net(x), stride)))(net, x)
+    found, dealt = jax.jit(
+        lambda net, x: (net.in_parts(x, partial(deal, stride=stride)), deal(net(x), stride))
+    )(net, x)
     for part, expected in zip(found, dealt, strict=True):
         np.testing.assert_allclose(part, expected, rtol=1e-12)
 
@@ -143,7 +146,7 @@ def test_dealt_outputs_have_the_derivatives_of_plain_products(rows, rng, network
         return jnp.sum(jnp.sin(net(x)))
 
     def dealt(net, x):
-        return jnp.sum(jnp.sin(gather(net.dealt(x, 2))))
+        return jnp.sum(jnp.sin(gather(net.in_parts(x, partial(deal, stride=2)))))
 
     expected, found = (jax.jit(jax.grad(f, argnums=(0, 1)))(net, x) for f in (plain, dealt))
     jax.tree.map(

@@ -51,7 +51,7 @@ def test_matrices_are_scales_times_rotation_and_their_inverse_square_is_averaged
     found = metric_matrices(fitted, x)
     lam = np.exp(np.asarray(metric.log_scales(seen)))
     for i in range(4):
-        omega = metric.rotation_parameters(seen[i : i + 1])
+        omega = metric.rotation.squash((metric.angle_net(seen[i : i + 1]),))[0]
         u = np.asarray(rotate(metric.rotation, omega, jnp.eye(D))).T
         np.testing.assert_allclose(found[i], lam[i][:, None] * u, rtol=1e-4, atol=1e-5)
     expected = np.mean([np.linalg.inv(a.T @ a) for a in found.astype(float)], axis=0)

@@ -175,9 +175,13 @@ def test_rotation_stays_orthogonal_and_scales_of_determinant_one_during_training
 
     @jax.jit
     def factors(metric, x):
-        angles = jnp.repeat(metric.rotation_parameters(x), D, axis=0)
+        angles = jnp.repeat(metric.rotation.squash((metric.angle_net(x),))[0], D, axis=0)
         rows = rotate(metric.rotation, angles, jnp.tile(jnp.eye(D), (len(x), 1)))
-        return rows.reshape(-1, D, D), metric.log_scales(x), metric.rotation_parameters(x)
+        return (
+            rows.reshape(-1, D, D),
+            metric.log_scales(x),
+            metric.rotation.squash((metric.angle_net(x),))[0],
+        )
 
     def check(state):
         u, log_scales, angles = map(np.asarray, factors(state.params.metric, x))

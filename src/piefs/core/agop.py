@@ -8,6 +8,7 @@ learned by descent: the metric is set again from the maps of the moment, and the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -59,12 +60,11 @@ class ClosedForm(MetricField):
         log_scales = best_log_scales(values[::-1], len(self.gains), self.constraint, self.bound)
         r, dtype = len(self.gains), self.gains.dtype
         base = log_scales[r] if r < len(values) else 0.0
-        return ClosedForm(
-            jnp.asarray(vectors[:, ::-1][:, :r], dtype),
-            jnp.asarray(np.expm1(log_scales[:r] - base), dtype),
-            jnp.asarray(np.exp(base), dtype),
-            self.constraint,
-            self.bound,
+        return replace(
+            self,
+            directions=jnp.asarray(vectors[:, ::-1][:, :r], dtype),
+            gains=jnp.asarray(np.expm1(log_scales[:r] - base), dtype),
+            base=jnp.asarray(np.exp(base), dtype),
         )
 
 

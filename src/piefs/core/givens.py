@@ -65,16 +65,37 @@ def rotate_pair(omega: Array, a: Array, b: Array) -> tuple[Array, Array]:
 # --- products of them --------------------------------------------------------------------------
 
 
-class Givens(eqx.Module):
-    """What products of plane rotations share: parameters are angles, one for each adjacent pair."""
+class Rotation(eqx.Module):
+    """A family of orthogonal maps U(ω) of determinant one on ℝᵈ, applied without a d × d matrix.
+
+    The components of vectors are dealt out into `stride` arrays; 1 leaves them together.
+    """
 
     stride: ClassVar[int] = 1
 
+    @abstractmethod
+    def widths(self, d: int) -> tuple[int, ...]:
+        """How many parameters each array has that `apply` takes, in dimension d."""
+
+    @abstractmethod
+    def apply(self, parameters: Parts, v: Parts, /) -> Parts:
+        """U(ω)v row by row; one row of ω serves all."""
+
+    def squash(self, outputs: Parts) -> Parts:
+        """A network's outputs, any real numbers, as parameters; zeros give the identity."""
+        return outputs
+
     def n_parameters(self, d: int) -> int:
-        return d - 1
+        """How many parameters the family needs in dimension d."""
+        return sum(self.widths(d))
 
     def split(self, parameters: Array, d: int) -> Parts:
-        return (parameters,)
+        """Parameters, along the last axis, as the arrays that `apply` takes."""
+        return split_at(parameters, self.widths(d))
+
+
+class Givens(Rotation):
+    """What products of plane rotations share: parameters are angles."""
 
     def squash(self, outputs: Parts) -> Parts:
         """ω = π tanh(·), in [−π, π] (Sec. 2.4)."""
@@ -90,8 +111,11 @@ class Trotter(Givens):
 
     stride: ClassVar[int] = 2  # a pair of a sweep then has one component in each array
 
+    def widths(self, d: int) -> tuple[int, ...]:
+        return d // 2, (d - 1) // 2
+
     def split(self, parameters: Array, d: int) -> Parts:
-        """The angles of the even sweep and of the odd one."""
+        """The angles of the even sweep and of the odd one, which alternate."""
         return deal(parameters, 2)
 
     def apply(self, omega: Parts, v: Parts) -> Parts:
@@ -101,28 +125,24 @@ class Trotter(Givens):
 
 
 def _sweep(omega: Array, a: Array, b: Array) -> tuple[Array, Array]:
-    """Rotate (a_i, b_i) by ω_i for every angle; components without an angle stay as they are."""
-    n_pairs = omega.shape[1]
-    left, right = rotate_pair(omega, a[:, :n_pairs], b[:, :n_pairs])
-    return _completed(left, a), _completed(right, b)
+    """Rotate (a_i, b_i) by ω_i for every angle.
+
+    Components without an angle or without a partner are rotated by zero, which changes nothing:
+    arithmetic on whole arrays is what XLA turns into vector instructions.
+    """
+    n_a, n_b = a.shape[1], b.shape[1]
+    left, right = rotate_pair(*(_padded(one, max(n_a, n_b)) for one in (omega, a, b)))
+    return left[:, :n_a], right[:, :n_b]
 
 
 def _odd_sweep(omega: Array, even: Array, odd: Array) -> tuple[Array, Array]:
-    """Rotate (v₁, v₂), (v₃, v₄), …, the even components moved up by one place and back again.
-
-    Where the first and the last component are left over, they meet at an angle of zero, which
-    changes neither: arithmetic on whole arrays is what XLA turns into vector instructions.
-    """
-    odd, moved = _sweep(_padded(omega, odd.shape[1]), odd, jnp.roll(even, -1, axis=1))
+    """Rotate (v₁, v₂), (v₃, v₄), …, the even components moved up by one place and back again."""
+    odd, moved = _sweep(omega, odd, jnp.roll(even, -1, axis=1))
     return jnp.roll(moved, 1, axis=1), odd
 
 
-def _completed(rotated: Array, original: Array) -> Array:
-    """The rotated components, followed by those that had no partner."""
-    n_rotated = rotated.shape[1]
-    if n_rotated == original.shape[1]:
-        return rotated
-    return jnp.concatenate([rotated, original[:, n_rotated:]], axis=1)
+def _padded(a: Array, width: int) -> Array:
+    return jnp.pad(a, ((0, 0), (0, width - a.shape[1])))
 
 
 class Chain(Givens):
@@ -130,6 +150,9 @@ class Chain(Givens):
 
     Each rotation passes one carried coordinate on to the next, so the product is a scan over d.
     """
+
+    def widths(self, d: int) -> tuple[int, ...]:
+        return (d - 1,)
 
     def apply(self, omega: Parts, v: Parts) -> Parts:
         (angles,), (entries,) = omega, v
@@ -144,21 +167,7 @@ class Chain(Givens):
         return (jnp.concatenate([settled.T, last[:, None]], axis=1),)
 
 
-class Layered(Givens):
-    """Layers of rotations of pairs that do not meet."""
-
-    def n_parameters(self, d: int) -> int:
-        return sum(self._widths(d))
-
-    def split(self, parameters: Array, d: int) -> Parts:
-        return split_at(parameters, self._widths(d))
-
-    @abstractmethod
-    def _widths(self, d: int) -> tuple[int, ...]:
-        """How many pairs there are in each layer."""
-
-
-class Brickwall(Layered):
+class Brickwall(Givens):
     """`depth` sweeps over adjacent pairs, even and odd ones in turn; depth d reaches all of SO(d).
 
     (A triangular mesh of d(d − 1)/2 adjacent rotations reaches every rotation; d sweeps hold as
@@ -174,11 +183,11 @@ class Brickwall(Layered):
             even, odd = (_odd_sweep if layer % 2 else _sweep)(angles, even, odd)
         return even, odd
 
-    def _widths(self, d: int) -> tuple[int, ...]:
+    def widths(self, d: int) -> tuple[int, ...]:
         return tuple((d - layer % 2) // 2 for layer in range(self.depth))
 
 
-class Butterfly(Layered):
+class Butterfly(Givens):
     """⌈log₂ d⌉ layers, the s-th of which rotates the components i and i + 2ˢ: all meet all.
 
     That is the wiring of the fast Fourier transform. In a dimension that is no power of two, a
@@ -194,7 +203,7 @@ class Butterfly(Layered):
             entries = _butterfly_layer(angles, entries, distance)
         return (entries,)
 
-    def _widths(self, d: int) -> tuple[int, ...]:
+    def widths(self, d: int) -> tuple[int, ...]:
         pairs = (sum(not i & s for i in range(d - s)) for s in self._distances(d))
         return self.depth * tuple(pairs)
 
@@ -212,7 +221,3 @@ def _butterfly_layer(omega: Array, v: Array, distance: int) -> Array:
     angles = _padded(omega, math.prod(shape) // 2).reshape(-1, shape[0], distance)
     turned = jnp.stack(rotate_pair(angles, pairs[:, :, 0], pairs[:, :, 1]), axis=2)
     return turned.reshape(len(v), -1)[:, :d]
-
-
-def _padded(a: Array, width: int) -> Array:
-    return jnp.pad(a, ((0, 0), (0, width - a.shape[1])))

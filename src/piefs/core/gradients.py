@@ -47,7 +47,7 @@ def gather(parts: Parts) -> Array:
 
 def split_at(parameters: Array, widths: tuple[int, ...]) -> Parts:
     """Consecutive columns, so many to a part."""
-    return tuple(jnp.split(parameters, np.cumsum(widths)[:-1], axis=-1))
+    return tuple(jnp.split(parameters, np.cumsum(widths)[:-1], axis=-1))[: len(widths)]
 
 
 class GradientField(eqx.Module):

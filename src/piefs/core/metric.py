@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.gradients import DenseField, GradientField, Parts, gather
+from piefs.core.gradients import DenseField, GradientField, Parts, deal, gather
 from piefs.core.networks import MLP, init_mlp
 from piefs.core.rotations import Rotation, make_rotation, rotate
 from piefs.errors import InputError
@@ -95,10 +95,11 @@ class Diag(MetricField):
         return gather(self._log_scales(x, 1))
 
     def _log_scales(self, x: Array, stride: int) -> Parts:
+        dealt = partial(deal, stride=stride)
         if self.constraint == "volume" and self.bound is None:
             # z is affine in the last layer: subtracting z̄ from it centres z without a pass over it.
-            return self.scale_net.with_centred_outputs().dealt(x, stride)
-        return constrained(self.scale_net.dealt(x, stride), self.constraint, self.bound)
+            return self.scale_net.with_centred_outputs().in_parts(x, dealt)
+        return constrained(self.scale_net.in_parts(x, dealt), self.constraint, self.bound)
 
 
 class SharedDiag(MetricField):
@@ -141,10 +142,6 @@ class RotatedDiag(MetricField):
         rotated = self.rotation.apply(omega, v.parts(self.rotation.stride))
         return self.scales.apply(x, DenseField(*rotated))
 
-    def rotation_parameters(self, x: Array) -> Array:
-        """ω(x), shape (n, n_parameters): for products of Givens rotations π tanh(MLP(x)_i)."""
-        return jnp.concatenate(self.rotation.squash((self.angle_net(x),)), axis=1)
-
     def log_scales(self, x: Array) -> Array:
         return self.scales.log_scales(x)
 
@@ -180,14 +177,11 @@ class Composed(MetricField):
 # --- by name -----------------------------------------------------------------------------------
 
 
-MetricFactory = Callable[[Array, int], MetricField]
-"""A metric of one's own from a JAX random key and the number of features."""
-
 MOST_DENSE_FEATURES = 64
 
 
 def init_metric(
-    metric: str | MetricFactory,
+    metric: str | Callable[[Array, int], MetricField],
     random: np.random.Generator,
     n_features: int,
     hidden: Sequence[int] = (64, 64),
@@ -198,7 +192,7 @@ def init_metric(
     bound: float | None = None,
     depth: int | None = None,
 ) -> MetricField:
-    """A fresh metric on `n_features` inputs, by name or from a user's factory.
+    """A fresh metric on `n_features` inputs, by name or from a user's function of key and number.
 
     Named metrics start as A(x) = I. On one feature either constraint leaves Λ = 1: all are `Off`.
     """

@@ -6,7 +6,6 @@ A network is a plain pytree of weight matrices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.gradients import Parts, deal
+from piefs.core.gradients import Parts
 
 
 class Activation(NamedTuple):
@@ -88,10 +87,6 @@ class MLP(eqx.Module):
     def __call__(self, x: Array) -> Array:
         """Outputs, shape (n, out), for inputs of shape (n, in)."""
         return self.hidden(x) @ self.weights[-1] + self.biases[-1]
-
-    def dealt(self, x: Array, stride: int) -> Parts:
-        """The outputs dealt out into `stride` arrays (see `gradients`), one product for each."""
-        return self.in_parts(x, partial(deal, stride=stride))
 
     def in_parts(self, x: Array, split: Callable[[Array], Parts]) -> Parts:
         """The outputs as `split` splits them along their axis, one product for each part.

@@ -1,7 +1,7 @@
 """Orthogonal factors U(x) of the metric: families of maps of determinant one.
 
 A family turns parameters ω(x) into a rotation and applies it to vectors. A new one is a class with
-the members of `Rotation`, registered in `FAMILIES` or passed as an object. All but `dense` never
+the methods of `Rotation`, registered in `FAMILIES` or passed as an object. All but `dense` never
 form a d × d matrix. Products of plane rotations are in `givens`; those here move a few directions.
 
 Their parameters are vectors, and zeros must be the identity without being stuck there:
@@ -11,7 +11,6 @@ so that a network's outputs of size one are vectors of length one.
 """
 
 from abc import abstractmethod
-from typing import ClassVar, Protocol, runtime_checkable
 
 import equinox as eqx
 import jax
@@ -19,34 +18,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.givens import Brickwall, Butterfly, Chain, Givens, Trotter
-from piefs.core.gradients import Parts, deal, gather, split_at
-
-
-@runtime_checkable
-class Rotation(Protocol):
-    """A family of orthogonal maps U(ω) of determinant one on ℝᵈ, applied without a d × d matrix."""
-
-    @property
-    def stride(self) -> int:
-        """Into how many arrays the components of vectors are dealt out; 1 leaves them together."""
-        ...
-
-    def n_parameters(self, d: int) -> int:
-        """How many parameters the family needs in dimension d."""
-        ...
-
-    def split(self, parameters: Array, d: int) -> Parts:
-        """Parameters, along the last axis, as the arrays that `apply` takes."""
-        ...
-
-    def squash(self, outputs: Parts) -> Parts:
-        """A network's outputs, any real numbers, as parameters; zeros give the identity."""
-        ...
-
-    def apply(self, parameters: Parts, v: Parts, /) -> Parts:
-        """U(ω)v row by row; vectors are dealt out into `stride` arrays. One row of ω serves all."""
-        ...
+from piefs.core.givens import Brickwall, Butterfly, Chain, Givens, Rotation, Trotter
+from piefs.core.gradients import Parts, deal, gather
 
 
 def rotate(family: Rotation, parameters: Array, v: Array) -> Array:
@@ -65,25 +38,7 @@ def anchors(d: int, n: int) -> np.ndarray:
     return waves / np.linalg.norm(waves, axis=1, keepdims=True)
 
 
-class _Vectors(eqx.Module):
-    """Families whose parameters are vectors of length d, any will do."""
-
-    stride: ClassVar[int] = 1
-
-    @abstractmethod
-    def _n_vectors(self, d: int) -> int: ...
-
-    def n_parameters(self, d: int) -> int:
-        return self._n_vectors(d) * d
-
-    def split(self, parameters: Array, d: int) -> Parts:
-        return split_at(parameters, (d,) * self._n_vectors(d))
-
-    def squash(self, outputs: Parts) -> Parts:
-        return outputs
-
-
-class Householder(_Vectors):
+class Householder(Rotation):
     """A product of an even number of reflections, H(w) = I − 2wwᵀ/wᵀw.
 
     Each pair H(c + p)H(c + q) shares its anchor c, and is the identity at p = q = 0.
@@ -91,8 +46,8 @@ class Householder(_Vectors):
 
     depth: int = eqx.field(static=True, default=2)
 
-    def _n_vectors(self, d: int) -> int:
-        return self.depth
+    def widths(self, d: int) -> tuple[int, ...]:
+        return (d,) * self.depth
 
     def apply(self, parameters: Parts, v: Parts) -> Parts:
         """The last reflection acts first."""
@@ -117,7 +72,7 @@ def _reflect(w: Array, otherwise: Array, v: Array) -> Array:
     return v - (2 * jnp.sum(w * v, axis=1, keepdims=True) / square) * w
 
 
-class _LowRank(_Vectors):
+class _LowRank(Rotation):
     """A function of the skew-symmetric S = Σ_j (p_j q_jᵀ − q_j p_jᵀ) = W J Wᵀ, of rank 2r.
 
     W has the columns p_1, q_1, p_2, q_2, …, and J is block-diagonal with blocks (0 1; −1 0).
@@ -130,8 +85,8 @@ class _LowRank(_Vectors):
     def _inner(self, gram: Array, j: Array) -> Array:
         """F, (n, 2r, 2r), from G at each point and J."""
 
-    def _n_vectors(self, d: int) -> int:
-        return 2 * min(self.depth, max(1, d // 2))
+    def widths(self, d: int) -> tuple[int, ...]:
+        return (d,) * (2 * min(self.depth, max(1, d // 2)))
 
     def _columns(self, parameters: Parts, d: int) -> Array:
         """The columns of W, (n, 2r, d): p from zero, q from its anchor."""
@@ -197,9 +152,9 @@ class Dense(Givens):
     It takes d(d − 1)/2 parameters and a d × d matrix for each point.
     """
 
-    def n_parameters(self, d: int) -> int:
+    def widths(self, d: int) -> tuple[int, ...]:
         """The entries of S above its diagonal, row by row: turns in their planes."""
-        return d * (d - 1) // 2
+        return (d * (d - 1) // 2,)
 
     def apply(self, parameters: Parts, v: Parts) -> Parts:
         (entries,), (vectors,) = parameters, v

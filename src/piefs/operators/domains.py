@@ -20,6 +20,7 @@ from scipy.stats import qmc
 from piefs.errors import InputError
 
 Function = Callable[[Array], Array]
+Corner = Sequence[float] | np.ndarray
 
 FEWEST = 6
 """A product rule with fewer nodes a coordinate is no match for quasi-random points."""
@@ -65,10 +66,10 @@ class Domain(ABC):
         return self._stream(lambda n: rng.random((n, self.n_uniform)))
 
     def _stream(self, uniform: Callable[[int], np.ndarray]) -> Callable[[int], Points]:
-        return lambda n: self.from_uniform(uniform(n))
+        return lambda n: equally_weighted(self.from_uniform(uniform(n)))
 
     @abstractmethod
-    def from_uniform(self, u: np.ndarray) -> Points:
+    def from_uniform(self, u: np.ndarray) -> np.ndarray:
         """Points of q from points u of the unit cube."""
 
     def quadrature(self, n_points: int) -> Points | None:
@@ -92,7 +93,7 @@ class Domain(ABC):
 class Box(Domain):
     """The box ∏ [low_i, high_i] with the uniform measure."""
 
-    def __init__(self, low: Sequence[float] | np.ndarray, high: Sequence[float] | np.ndarray):
+    def __init__(self, low: Corner, high: Corner):
         self.low, self.high = np.asarray(low, float), np.asarray(high, float)
         if self.low.ndim != 1 or self.low.shape != self.high.shape or not len(self.low):
             raise InputError("a box needs two lists of corners of one length")
@@ -100,8 +101,8 @@ class Box(Domain):
             raise InputError("each lower corner of a box must lie below its upper corner")
         self.dimension = self.n_uniform = len(self.low)
 
-    def from_uniform(self, u: np.ndarray) -> Points:
-        return equally_weighted(self.low + u * (self.high - self.low))
+    def from_uniform(self, u: np.ndarray) -> np.ndarray:
+        return self.low + u * (self.high - self.low)
 
     def quadrature(self, n_points: int) -> Points | None:
         """Gauss–Legendre in each coordinate."""
@@ -132,9 +133,9 @@ class Ellipsoid(Domain):
         self.dimension, self.n_uniform = len(self.frame), len(self.frame) + 1
         self.reach = np.linalg.norm(self.frame, axis=1)
 
-    def from_uniform(self, u: np.ndarray) -> Points:
+    def from_uniform(self, u: np.ndarray) -> np.ndarray:
         radius = u[:, -1:] ** (1 / self.dimension)
-        return equally_weighted(radius * _directions(u[:, :-1]) @ self.frame.T)
+        return radius * _directions(u[:, :-1]) @ self.frame.T
 
     def quadrature(self, n_points: int) -> Points | None:
         """In the plane: Gauss–Legendre in r², equal angles."""
@@ -168,8 +169,8 @@ class Sphere(Domain):
             raise InputError("a sphere needs at least 2 coordinates")
         self.dimension = self.n_uniform = dimension
 
-    def from_uniform(self, u: np.ndarray) -> Points:
-        return equally_weighted(_directions(u))
+    def from_uniform(self, u: np.ndarray) -> np.ndarray:
+        return _directions(u)
 
     def quadrature(self, n_points: int) -> Points | None:
         """On S²: Gauss–Legendre in the height, equal longitudes."""
@@ -190,8 +191,8 @@ class Gaussian(Domain):
         self.dimension = self.n_uniform = dimension
         self.scale, self.reach = float(scale), 3 * scale
 
-    def from_uniform(self, u: np.ndarray) -> Points:
-        return equally_weighted(self.scale * ndtri(u))
+    def from_uniform(self, u: np.ndarray) -> np.ndarray:
+        return self.scale * ndtri(u)
 
     def quadrature(self, n_points: int) -> Points | None:
         """Gauss–Hermite in each coordinate."""
@@ -214,9 +215,9 @@ class Radial(Domain):
         self.dimension, self.n_uniform = dimension, dimension + 1
         self.scale, self.reach = float(scale), 3 * scale
 
-    def from_uniform(self, u: np.ndarray) -> Points:
+    def from_uniform(self, u: np.ndarray) -> np.ndarray:
         radius = -self.scale * np.log1p(-u[:, -1:])
-        return equally_weighted(radius * _directions(u[:, :-1]))
+        return radius * _directions(u[:, :-1])
 
     def quadrature(self, n_points: int) -> Points | None:
         """In the plane: Gauss–Legendre in t with r = scale · 4t²/(1 − t), equal angles.

@@ -13,7 +13,7 @@ import scipy.linalg
 from piefs.core.maps import ScalarMap
 from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
-from piefs.operators.trial import blocks, combinations, forms, n_units, units, with_gradients
+from piefs.operators.trial import blocks, combinations, forms, n_units, with_gradients
 
 EXACT_FLOOR = 1e-12
 """Directions of the basis below this share of the longest are noise of the arithmetic."""
@@ -37,13 +37,12 @@ def assemble(
         _forms(problem, maps, mixing, x, weight)
         for x, weight in blocks(problem.measured(points), width)
     )
-    return Matrices(*(np.asarray(sum(blocks)) for blocks in zip(*parts, strict=True)))
+    return Matrices(*(np.asarray(sum(terms)) for terms in zip(*parts, strict=True)))
 
 
 @partial(jax.jit, static_argnums=0)
 def _forms(problem: EigenProblem, maps: ScalarMap, mixing: Any, x: Any, weight: Any) -> tuple:
-    basis = partial(units, problem, maps)
-    functions = basis if mixing is None else combinations(problem, maps, mixing)
+    functions = combinations(problem, maps, mixing)
     return forms(problem, x, weight, *with_gradients(functions, x))
 
 

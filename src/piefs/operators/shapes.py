@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +11,7 @@ from jax import Array
 from scipy.special import betaincinv
 
 from piefs.errors import InputError
-from piefs.operators.domains import Box, Domain, Function, Points, equally_weighted
+from piefs.operators.domains import Box, Corner, Domain, Function, Points, equally_weighted
 
 
 class Implicit(Domain):
@@ -20,12 +20,7 @@ class Implicit(Domain):
     Any smooth function that vanishes on the boundary with a slope is a distance.
     """
 
-    def __init__(
-        self,
-        distance: Function,
-        low: Sequence[float] | np.ndarray,
-        high: Sequence[float] | np.ndarray,
-    ):
+    def __init__(self, distance: Function, low: Corner, high: Corner):
         self.box, self._distance = Box(low, high), distance
         self.dimension = self.n_uniform = self.box.dimension
         share = np.mean(self._inside(self.box.sobol(0)(1024).x))
@@ -45,17 +40,17 @@ class Implicit(Domain):
             )
         return distance > 0
 
-    def from_uniform(self, u: np.ndarray) -> Points:
+    def from_uniform(self, u: np.ndarray) -> np.ndarray:
         """Those points of the box that are inside: fewer than asked for."""
-        x = self.box.from_uniform(u).x
-        return equally_weighted(x[self._inside(x)])
+        x = self.box.from_uniform(u)
+        return x[self._inside(x)]
 
     def _stream(self, uniform: Callable[[int], np.ndarray]) -> Callable[[int], Points]:
         def draw(n: int) -> Points:
             found, count = [], 0
             while count < n:
                 u = uniform(2 ** int(np.ceil(np.log2(1.1 * n / self.share))))
-                found.append(self.from_uniform(u).x)
+                found.append(self.from_uniform(u))
                 count += len(found[-1])
             return equally_weighted(np.concatenate(found)[:n])
 
@@ -76,7 +71,7 @@ class BumpBox(Box):
     one more term in the potential: ∫|∇φ|² = ∫(|∇f|² + U f²) d² dx, U = −Δd/d (`bump_potential`).
     """
 
-    def from_uniform(self, u: np.ndarray) -> Points:
+    def from_uniform(self, u: np.ndarray) -> np.ndarray:
         return super().from_uniform(betaincinv(3.0, 3.0, u))
 
     def quadrature(self, n_points: int) -> Points | None:
@@ -119,9 +114,9 @@ class PointCloud(Domain):
         self.weight = weight / weight.sum()
         self.dimension = self.x.shape[1]
 
-    def from_uniform(self, u: np.ndarray) -> Points:
+    def from_uniform(self, u: np.ndarray) -> np.ndarray:
         rows = np.searchsorted(np.cumsum(self.weight), u[:, 0] * (1 - 1e-12))
-        return equally_weighted(self.x[np.minimum(rows, len(self.x) - 1)])
+        return self.x[np.minimum(rows, len(self.x) - 1)]
 
     def sobol(self, seed: int) -> Callable[[int], Points]:
         """Rows at random: a cloud has no better order."""

@@ -146,8 +146,7 @@ class EigenSolver:
             notify(Progress("training", step, total, loss))
 
         draw = self._stream(problem, self.random_state)
-        size, rate = self.batch_size, self.learning_rate
-        descent = Descent(problem, draw, watch, n_steps, size, rate)
+        descent = Descent(problem, draw, watch, n_steps, self.batch_size, self.learning_rate)
         return TRAINING[self.training](descent, maps)
 
     def _fresh(self, problem: EigenProblem) -> ScalarMap:
@@ -177,9 +176,8 @@ class EigenSolver:
     def _finished(self, problem: EigenProblem, maps: ScalarMap, notify: Callback) -> dict[str, Any]:
         (sets, kind), parts = self._sets(problem, n_units(maps)), []
         for done, points in enumerate(sets):
-            notify(Progress("Ritz step", done, len(sets) + 2))
+            notify(Progress("Ritz step", done, len(sets) + 1))
             parts.append(galerkin.assemble(problem, maps, points))
-        notify(Progress("Ritz step", len(sets), len(sets) + 2))
         solved = partial(
             galerkin.solve,
             k=self.n_eigenpairs,
@@ -192,12 +190,12 @@ class EigenSolver:
         else:
             error_bars = galerkin.jackknife(parts, solved)
             gram = pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
-        notify(Progress("residuals", len(sets) + 1, len(sets) + 2))
+        notify(Progress("residuals", len(sets), len(sets) + 1))
         missed = np.full(len(pairs.values), np.nan)
         if not isinstance(problem.domain, PointCloud):  # whose density has no formula
             check = self._stream(problem, self.random_state + 2)(N_RESIDUAL_POINTS)
             missed = residuals(problem, maps, pairs.coefficients, pairs.values, check)
-        notify(Progress("residuals", len(sets) + 2, len(sets) + 2))
+        notify(Progress("residuals", len(sets) + 1, len(sets) + 1))
         return {
             "coefficients": pairs.coefficients,
             "eigenvalues": pairs.values,

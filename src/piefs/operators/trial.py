@@ -58,8 +58,9 @@ def units(problem: EigenProblem, maps: ScalarMap, x: Array) -> Array:
 
 
 def combinations(problem: EigenProblem, maps: ScalarMap, coefficients: Any) -> BatchFunction:
-    """The functions whose coefficients (m, k) over that basis are given."""
-    return lambda x: units(problem, maps, x) @ coefficients
+    """That basis, or the functions whose coefficients (m, k) over it are given."""
+    basis = partial(units, problem, maps)
+    return basis if coefficients is None else lambda x: basis(x) @ coefficients
 
 
 def n_units(maps: ScalarMap) -> int:

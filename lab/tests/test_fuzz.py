@@ -156,7 +156,6 @@ def test_toml_nested_without_end_is_damage(copied):
     "changes",
     [
         {"n_components": 10**9},
-        {"hidden": [4] * 10_000},
         {"metric": "trotter", "metric_scope": "local", "metric_depth": 10**9},
     ],
 )
@@ -164,6 +163,14 @@ def test_sizes_that_the_weights_do_not_have_are_not_built(copied, changes):
     folder = copied("model")
     edit(folder / "model.json", lambda document: document["settings"].update(changes))
     refused("model", folder)
+
+
+@pytest.mark.slow
+def test_widths_in_the_settings_build_nothing_as_the_structure_has_its_own(copied):
+    folder = copied("model")
+    many = {"hidden": [4] * 10_000}
+    edit(folder / "model.json", lambda document: document["settings"].update(many))
+    assert judged("model", folder)[0] == "accepted"
 
 
 @pytest.mark.slow

@@ -61,6 +61,11 @@ def assert_same_batches(left, right):
             np.testing.assert_array_equal(u, v)
 
 
+def stretch(*about):
+    """A stretch of the stream of rows."""
+    return next(row_stream(*about))
+
+
 # --- samples -----------------------------------------------------------------------------------
 
 
@@ -86,21 +91,21 @@ def test_weights_take_the_dtype_of_the_inputs():
 
 @given(n=st.integers(1, 12), start=st.integers(0, 60), size=st.integers(1, 40))
 def test_any_stretch_of_rows_is_a_slice_of_the_long_stream(n, start, size):
-    whole = row_stream(7, 2, n, 0, 100)
-    np.testing.assert_array_equal(row_stream(7, 2, n, start, size), whole[start : start + size])
+    whole = stretch(7, 2, n, 0, 100)
+    np.testing.assert_array_equal(stretch(7, 2, n, start, size), whole[start : start + size])
 
 
 @given(n=st.integers(1, 30), epoch=st.integers(0, 5))
 def test_every_epoch_is_a_permutation_of_all_rows(n, epoch):
-    rows = row_stream(0, 0, n, epoch * n, n)
+    rows = stretch(0, 0, n, epoch * n, n)
     assert sorted(rows) == list(range(n))
 
 
 def test_stream_is_determined_by_seed_map_and_epoch():
-    base = row_stream(0, 0, 50, 0, 100)
-    np.testing.assert_array_equal(base, row_stream(0, 0, 50, 0, 100))
-    assert not np.array_equal(base, row_stream(1, 0, 50, 0, 100))
-    assert not np.array_equal(base, row_stream(0, 1, 50, 0, 100))
+    base = stretch(0, 0, 50, 0, 100)
+    np.testing.assert_array_equal(base, stretch(0, 0, 50, 0, 100))
+    assert not np.array_equal(base, stretch(1, 0, 50, 0, 100))
+    assert not np.array_equal(base, stretch(0, 1, 50, 0, 100))
     assert not np.array_equal(base[:50], base[50:])
     assert not np.array_equal(base[:50], np.arange(50))
 
@@ -132,7 +137,7 @@ def test_gathered_chunk_does_not_follow_later_changes_of_the_cache(samples, froz
 
 def test_steps_of_a_map_see_the_stream_in_order(samples, frozen):
     used = batches_in_use(feed(samples, frozen))
-    stream = row_stream(3, 1, N, 0, 50).reshape(10, 5)
+    stream = stretch(3, 1, N, 0, 50).reshape(10, 5)
     assert_same_batches(used, [list(Batch(*_rows(samples, frozen, rows))) for rows in stream])
 
 
@@ -227,30 +232,30 @@ def test_prefetching_passes_exceptions_on_after_the_items_before_them():
 
 @given(n=st.integers(1, 1000), window=st.integers(1, 1001), epoch=st.integers(0, 3))
 def test_an_epoch_of_windows_has_every_row_once(n, window, epoch):
-    assert sorted(row_stream(1, 2, n, epoch * n, n, window)) == list(range(n))
+    assert sorted(stretch(1, 2, n, epoch * n, n, window)) == list(range(n))
 
 
 def test_windows_can_be_entered_anywhere():
-    whole = row_stream(0, 0, 1000, 0, 3000, 64)
+    whole = stretch(0, 0, 1000, 0, 3000, 64)
     for start, size in ((0, 10), (63, 3), (990, 40), (1999, 1001)):
         np.testing.assert_array_equal(
-            row_stream(0, 0, 1000, start, size, 64), whole[start : start + size]
+            stretch(0, 0, 1000, start, size, 64), whole[start : start + size]
         )
 
 
 def test_rows_of_a_window_lie_in_few_blocks_and_in_no_order():
-    rows = row_stream(0, 0, 100_000, 0, 1600, 1600)
+    rows = stretch(0, 0, 100_000, 0, 1600, 1600)
     assert len(np.unique(rows // 100)) == 16
     assert not np.all(np.diff(rows) > 0)
-    assert not np.array_equal(rows, row_stream(0, 0, 100_000, 100_000, 1600, 1600))
+    assert not np.array_equal(rows, stretch(0, 0, 100_000, 100_000, 1600, 1600))
 
 
 def test_the_order_of_an_epoch_is_drawn_once_for_all_its_chunks(rng, monkeypatch):
     drawn, draw = [], batches._epoch
 
-    def counted(seed, k, n, epoch):
+    def counted(seed, k, n, epoch, window):
         drawn.append(epoch)
-        return draw(seed, k, n, epoch)
+        return draw(seed, k, n, epoch, window)
 
     monkeypatch.setattr(batches, "_epoch", counted)
     samples = Samples(rng.normal(size=(32, 2)))

@@ -19,7 +19,7 @@ from commands import piefs
 from pages import ROOT, commands, run_python, train_briefly
 from piefs import PIEFSClassifier, tune
 from piefs.errors import InputError
-from piefs.training import cluster
+from piefs.training import parallel
 from piefs.training.parallel import JobError, open_workers
 from reproduction.cells import Cell
 from reproduction.grid import run_grid
@@ -158,7 +158,7 @@ def test_a_cluster_that_does_not_answer_is_one_line_and_exit_code_two(
     command, where, reason, tmp_path, monkeypatch
 ):
     if command[0] == "tune":
-        monkeypatch.setattr(cluster, "CONNECT_SECONDS", 0.5)
+        monkeypatch.setattr(parallel, "CONNECT_SECONDS", 0.5)
     begun = time.monotonic()
     done = piefs(*command, *where, cwd=tmp_path)
     assert time.monotonic() - begun < 10
@@ -217,8 +217,8 @@ def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
 
 
 def test_workers_of_other_versions_are_refused_by_name(client, monkeypatch):
-    versions = cluster.library_versions() | {"piefs": "99.0"}
-    monkeypatch.setattr(cluster, "library_versions", lambda: versions)
+    versions = parallel.library_versions() | {"piefs": "99.0"}
+    monkeypatch.setattr(parallel, "library_versions", lambda: versions)
     with (
         pytest.raises(InputError, match=r"worker tcp://.* it has piefs .*, and piefs 99.0 is want"),
         open_workers(chores.times, 1, dask=client),
@@ -227,7 +227,7 @@ def test_workers_of_other_versions_are_refused_by_name(client, monkeypatch):
 
 
 def test_a_scheduler_without_workers_is_told_how_to_get_some(tmp_path, monkeypatch):
-    monkeypatch.setattr(cluster, "WORKER_SECONDS", 0.2)
+    monkeypatch.setattr(parallel, "WORKER_SECONDS", 0.2)
     with (
         dask_cluster(tmp_path, 0) as address,
         pytest.raises(InputError, match=f"no workers: start some with `dask worker {address}"),
@@ -257,6 +257,6 @@ def test_a_worker_with_many_threads_has_one_job_at_a_time(monkeypatch):
     worker = SimpleNamespace(address="tcp://127.0.0.1:1")
     monkeypatch.setattr("distributed.get_worker", lambda: worker)
     with ThreadPoolExecutor(3) as threads:
-        jobs = [threads.submit(cluster.on_worker, chores.interval, 0.05, (n,)) for n in "abc"]
+        jobs = [threads.submit(parallel.on_worker, chores.interval, 0.05, (n,)) for n in "abc"]
         times = sorted(job.result() for job in jobs)
     assert all(end <= begun for (_, end), (begun, _) in pairwise(times))

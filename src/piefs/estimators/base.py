@@ -18,7 +18,7 @@ from piefs.estimators.keywords import Configurable
 from piefs.estimators.rows import TrainingRows, checked_weight
 from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
 from piefs.training.batches import Samples
-from piefs.training.callbacks import Callback, end_fit
+from piefs.training.callbacks import Callback, notify
 from piefs.training.config import Settings
 from piefs.training.evaluation import evaluate
 from piefs.training.progress import ProgressPrinter
@@ -76,7 +76,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_outpu
             about: Any = {"validation": validation, "callbacks": callbacks, "warm_start": start}
             fitted = solver_for(settings.solver)(samples, settings, task, **about)
         finally:
-            end_fit(callbacks)
+            notify(callbacks, "end")
         self._finish(fitted, scaling, given)
         for callback in callbacks:
             if isinstance(callback, ScikitLearnCallbacks):

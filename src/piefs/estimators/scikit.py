@@ -12,7 +12,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from piefs.core.model import Model
-from piefs.training.callbacks import NewRows, Stage
+from piefs.training.callbacks import Stage
 
 if TYPE_CHECKING:
     from piefs.training.state import TrainState
@@ -55,12 +55,13 @@ class ScikitLearnCallbacks:
         n_rows = n_turns * ceil(settings.steps_per_component / settings.optimizer.log_every)
         self._stage = self._fit.subcontext(task_name="training", max_subtasks=n_rows)
         self._stage.call_on_fit_task_begin(estimator=self.estimator, **self.given)
-        self._new_rows = NewRows()
+        self._n_rows = 0
 
     def __call__(self, state: TrainState) -> bool:
         """A subtask for each new row of the history; whether one of them asks to stop."""
         asks_to_end = False
-        for row in self._new_rows(state):
+        new, self._n_rows = state.history[self._n_rows :], len(state.history)
+        for row in new:
             interval = self._stage.subcontext(task_name=f"step {row['step']:.0f}")
             interval.call_on_fit_task_begin(estimator=self.estimator, **self.given)
             asks_to_end |= interval.call_on_fit_task_end(

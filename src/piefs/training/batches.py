@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -28,6 +29,7 @@ CHUNK_STEPS = 250
 WINDOW_BLOCKS = 16
 MANY_ROWS = 2**24
 
+T = TypeVar("T")
 Row = dict[str, float]
 """A row of a history: the means of an interval of steps, by name."""
 
@@ -109,63 +111,47 @@ def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int)
 
 
 def row_stream(
-    seed: int,
-    k: int,
-    n: int,
-    start: int,
-    size: int,
-    window: int | None = None,
-    permuted: Callable[[int], np.ndarray] | None = None,
-) -> np.ndarray:
-    """Positions start … start+size of an endless stream of shuffled epochs, one stream for each k.
+    seed: int, k: int, n: int, start: int, size: int, window: int | None = None
+) -> Iterator[np.ndarray]:
+    """An endless stream of shuffled epochs, one for each k, from `start` on, `size` rows at a time.
 
-    Every row is seen once an epoch; no row is dropped at an epoch's end. With a `window`, an epoch
-    is a shuffled sequence of blocks of neighbouring rows, `WINDOW_BLOCKS` of them in a window, and
-    rows are shuffled within windows only: what is read at a time lies in few places. `permuted`
-    gives the rows of an epoch, for callers that keep them.
+    Every row is seen once an epoch; no row is dropped at an epoch's end.
     """
-    permuted = permuted or partial(_epoch, seed, k, n)
-    parts = []
-    while size > 0:
-        epoch, first = divmod(start, n)
-        take = min(size, n - first)
-        if window is None or window >= n:
-            parts.append(permuted(epoch)[first : first + take])
-        else:
-            parts += _windows(seed, k, n, epoch, first, take, window)
-        start, size = start + take, size - take
-    return np.concatenate(parts)
+    epoch, skipped = divmod(start, n)
+    pieces = (piece for i in count(epoch) for piece in _epoch(seed, k, n, i, window))
+    rows = np.empty(0, int)
+    while True:
+        parts, missing = [rows], skipped + size - len(rows)
+        while missing > 0:
+            parts.append(next(pieces))
+            missing -= len(parts[-1])
+        rows = np.concatenate(parts) if len(parts) > 1 else rows
+        yield rows[skipped : skipped + size]
+        rows, skipped = rows[skipped + size :], 0
+
+
+def _epoch(seed: int, k: int, n: int, epoch: int, window: int | None) -> Iterator[np.ndarray]:
+    """All rows in random order.
+
+    With a `window`, blocks of neighbouring rows are shuffled, and rows among `WINDOW_BLOCKS` of
+    them only: what is read at a time lies in few places.
+    """
+    rng = np.random.default_rng([seed, k, epoch])
+    if window is None or window >= n:
+        yield rng.permutation(n)
+        return
+    block = max(1, window // WINDOW_BLOCKS)
+    order = rng.permutation(-(-n // block))
+    for i in range(0, len(order), WINDOW_BLOCKS):
+        firsts = block * order[i : i + WINDOW_BLOCKS]
+        rows = np.concatenate([np.arange(first, min(first + block, n)) for first in firsts])
+        yield np.random.default_rng([seed, k, epoch, i]).permutation(rows)
 
 
 def some_rows(seed: Any, n: int, most: int) -> np.ndarray:
     """At most so many of n rows, in random order; of very many, without a list of them all."""
     rng = np.random.default_rng(seed)
     return rng.permutation(n)[:most] if n < MANY_ROWS else rng.choice(n, most, replace=False)
-
-
-def _epoch(seed: int, k: int, n: int, epoch: int) -> np.ndarray:
-    return np.random.default_rng([seed, k, epoch]).permutation(n)
-
-
-def _windows(
-    seed: int, k: int, n: int, epoch: int, first: int, size: int, window: int
-) -> list[np.ndarray]:
-    """The windows of an epoch that positions first … first+size fall into, cut to these."""
-    block = max(1, window // WINDOW_BLOCKS)
-    order = np.random.default_rng([seed, k, epoch]).permutation(-(-n // block))
-    lengths = np.minimum(block, n - order * block)  # the last block of the rows may be short
-    ends = np.cumsum(lengths)
-    parts = []
-    for i in range(0, len(order), WINDOW_BLOCKS):
-        begin = int(ends[i] - lengths[i])
-        end = int(ends[min(i + WINDOW_BLOCKS, len(order)) - 1])
-        if end <= first or begin >= first + size:
-            continue
-        blocks = zip(order[i : i + WINDOW_BLOCKS], lengths[i : i + WINDOW_BLOCKS], strict=True)
-        rows = np.concatenate([np.arange(b * block, b * block + length) for b, length in blocks])
-        rows = np.random.default_rng([seed, k, epoch, i]).permutation(rows)
-        parts.append(rows[max(first - begin, 0) : first + size - begin])
-    return parts
 
 
 def gather(samples: Samples, frozen: np.ndarray, rows: np.ndarray, shape: tuple[int, int]) -> Batch:
@@ -210,16 +196,10 @@ def chunks(
 
     All chunks have `length` batches; the surplus of the last one is there for its shape only.
     """
-    # A permutation of all rows for every chunk would make an epoch's cost quadratic in n.
-    permuted = lru_cache(maxsize=1)(partial(_epoch, seed, k, len(samples)))
-    for step in range(first_step, n_steps, length):
-        start, size = step * batch_size, length * batch_size
-        rows = row_stream(seed, k, len(samples), start, size, window, permuted)
-        yield (
-            gather(samples, frozen, rows, (length, batch_size)),
-            step,
-            min(length, n_steps - step),
-        )
+    start, shape = first_step * batch_size, (length, batch_size)
+    stream = row_stream(seed, k, len(samples), start, length * batch_size, window)
+    for step, rows in zip(range(first_step, n_steps, length), stream, strict=False):
+        yield gather(samples, frozen, rows, shape), step, min(length, n_steps - step)
 
 
 def feed(
@@ -228,23 +208,16 @@ def feed(
     """Chunks of the turn with k maps frozen from `first_step` on, prepared in a thread."""
     batch_size, total = min(settings.batch_size, len(samples)), settings.steps_per_component
     interval = min(settings.optimizer.log_every, total)
-    length = chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval)
-    return prefetched(
-        chunks(
-            samples,
-            frozen,
-            seed=settings.seed,
-            k=k,
-            batch_size=batch_size,
-            first_step=first_step,
-            n_steps=total,
-            length=length,
-            window=settings.optimizer.window,
-        )
-    )
-
-
-T = TypeVar("T")
+    about = {
+        "seed": settings.seed,
+        "k": k,
+        "batch_size": batch_size,
+        "first_step": first_step,
+        "n_steps": total,
+        "length": chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval),
+        "window": settings.optimizer.window,
+    }
+    return prefetched(chunks(samples, frozen, **about))
 
 
 def prefetched(items: Iterator[T]) -> Iterator[T]:

@@ -46,51 +46,11 @@ class Stage:
         return f"map {min(state.k + (not state.is_between_turns), n)} of {n}"
 
 
-def begin_stage(callbacks: Iterable[Callback], stage: Stage) -> None:
-    """Call the method `begin` of all callbacks that have one."""
-    for begin in _methods(callbacks, "begin"):
-        begin(stage)
-
-
-Preparation = Callable[[str, int, int], None]
-"""What is being prepared, how much of it is done, and of how much."""
-
-
-def preparation(callbacks: Iterable[Callback]) -> Preparation:
-    """A function that calls the method `prepare` of all callbacks that have one."""
-    methods = _methods(callbacks, "prepare")
-
-    def report(what: str, done: int, total: int) -> None:
-        for prepare in methods:
-            prepare(what, done, total)
-
-    return report
-
-
-def end_fit(callbacks: Iterable[Callback]) -> None:
-    """Call the method `end` of all callbacks that have one."""
-    for end in _methods(callbacks, "end"):
-        end()
-
-
-def _methods(callbacks: Iterable[Callback], name: str) -> list[Callable[..., None]]:
-    return [getattr(callback, name) for callback in callbacks if hasattr(callback, name)]
-
-
-class NewRows:
-    """The rows that a state's history has gained since the last call."""
-
-    def __init__(self) -> None:
-        self.n_seen = 0
-
-    def __call__(self, state: TrainState) -> list[dict[str, float]]:
-        """The new rows, oldest first."""
-        rows = list(state.history[self.n_seen :])
-        self.n_seen = len(state.history)
-        return rows
-
-
-# --- histories ---------------------------------------------------------------------------------
+def notify(callbacks: Iterable[Callback], method: str, *arguments: Any) -> None:
+    """Call a method of all callbacks that have it."""
+    for callback in callbacks:
+        if hasattr(callback, method):
+            getattr(callback, method)(*arguments)
 
 
 class History:
@@ -110,17 +70,12 @@ class History:
     def __init__(self, path: str | Path | None = None) -> None:
         self.path = None if path is None else Path(path)
         self.rows: list[dict[str, float]] = []
-        self._new_rows = NewRows()
-
-    def begin(self, stage: Stage) -> None:
-        """The rows of an earlier fit are forgotten."""
-        self.rows, self._new_rows = [], NewRows()
 
     def __call__(self, state: TrainState) -> None:
         """Keep what is new."""
-        new = self._new_rows(state)
-        self.rows += new
-        if new and self.path is not None:
+        has_grown = list(state.history) != self.rows
+        self.rows = list(state.history)
+        if has_grown and self.path is not None:
             write_history(self.path, self.rows)
 
 
@@ -161,29 +116,16 @@ class EarlyStopping:
         if min_improvement < 0:
             raise InputError(f"min_improvement must be at least 0, not {min_improvement}")
         self.monitor, self.patience, self.min_improvement = monitor, patience, min_improvement
-        self._reset()
-
-    def _reset(self) -> None:
-        self._new_rows, self._n_worse = NewRows(), 0
-        self._best: float | None = None
-
-    def begin(self, stage: Stage) -> None:
-        """Each fit is watched on its own."""
-        self._reset()
 
     def __call__(self, state: TrainState) -> bool:
         """Whether patience has run out."""
-        for row in self._new_rows(state):
-            value = _value_of(row, self.monitor)
-            self._compare(-value if self.monitor in HIGHER_IS_BETTER else value)
-        return self._n_worse >= self.patience
-
-    def _compare(self, value: float) -> None:
-        best = self._best
-        if best is None or value < best - self.min_improvement * abs(best):
-            self._best, self._n_worse = value, 0
-        else:
-            self._n_worse += 1
+        best, n_worse = None, 0
+        for loss in _losses(state, self.monitor):
+            if best is None or loss < best - self.min_improvement * abs(best):
+                best, n_worse = loss, 0
+            else:
+                n_worse += 1
+        return n_worse >= self.patience
 
 
 class TargetScore:
@@ -199,31 +141,23 @@ class TargetScore:
 
     def __init__(self, target: float, monitor: str = "validation_accuracy") -> None:
         self.target, self.monitor = target, monitor
-        self._new_rows = NewRows()
-
-    def begin(self, stage: Stage) -> None:
-        """Each fit is watched on its own."""
-        self._new_rows = NewRows()
 
     def __call__(self, state: TrainState) -> bool:
-        """Whether a new row has reached it."""
-        values = [_value_of(row, self.monitor) for row in self._new_rows(state)]
-        if self.monitor in HIGHER_IS_BETTER:
-            return any(value >= self.target for value in values)
-        return any(value <= self.target for value in values)
+        """Whether a row has reached it."""
+        target = -self.target if self.monitor in HIGHER_IS_BETTER else self.target
+        return any(loss <= target for loss in _losses(state, self.monitor))
 
 
-def _value_of(row: dict[str, float], name: str) -> float:
-    if name not in row:
-        hint = (
-            ' (those of validation rows need validation_data, and solver="spectral" has none)'
-            if name.startswith("valid")
-            else ""
-        )
+def _losses(state: TrainState, name: str) -> list[float]:
+    """A column of the history; scores are negated, so that all should fall."""
+    if state.history and name not in state.history[-1]:
+        hint = ' (those of validation rows need validation_data, and solver="spectral" has none)'
         raise InputError(
-            f"the history has no column {name!r} to watch{hint}; it has {', '.join(row)}"
+            f"the history has no column {name!r} to watch{hint * name.startswith('valid')}; "
+            f"it has {', '.join(state.history[-1])}"
         )
-    return row[name]
+    sign = -1 if name in HIGHER_IS_BETTER else 1
+    return [sign * row[name] for row in state.history]
 
 
 class TimeBudget:
@@ -238,19 +172,16 @@ class TimeBudget:
         self.seconds = seconds
         self._end: float | None = None
 
-    def prepare(self, what: str, done: int, total: int) -> None:
+    def prepare(self, *about: Any) -> None:
         """The time runs from the first work on."""
         self._end = self._end or time.monotonic() + self.seconds
 
-    def begin(self, stage: Stage) -> None:
-        """The time runs from here, unless there was work before."""
-        self._end = self._end or time.monotonic() + self.seconds
+    begin = prepare
 
     def __call__(self, state: TrainState) -> bool:
         """Whether the time is up."""
-        now = time.monotonic()
-        self._end = self._end or now + self.seconds
-        return now >= self._end
+        self.prepare()
+        return self._end is not None and time.monotonic() >= self._end
 
     def end(self) -> None:
         """The next fit has all the time again."""

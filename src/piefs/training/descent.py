@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import jax
 import numpy as np
@@ -14,7 +15,7 @@ from piefs.core.model import Model, Readout, finished
 from piefs.core.ritz import not_whitened, whitening
 from piefs.errors import InputError
 from piefs.training.batches import Samples, Validation
-from piefs.training.callbacks import Callback, Stage, begin_stage, preparation
+from piefs.training.callbacks import Callback, Stage, notify
 from piefs.training.checkpoint import Checkpoint
 from piefs.training.columns import coordinates_of, dirichlet_matrix, gram_of
 from piefs.training.config import Settings
@@ -53,7 +54,9 @@ def solve(
         if warm_start is not None:
             start = as_trained(warm_start, samples, settings)
         elif settings.pretraining is not None:
-            start, settings = distilled_maps(samples, settings, preparation(callbacks))
+            start, settings = distilled_maps(
+                samples, settings, partial(notify, callbacks, "prepare")
+            )
         state = _trained(samples, settings, task, validation, callbacks, start)
         return _fitted(state, samples, settings, task, validation)
 
@@ -68,9 +71,9 @@ def _trained(
 ) -> TrainState:
     """The state at the end, begun anew or where a checkpoint has it."""
     if settings.solver == "spectral":
-        samples, _ = graph_samples(samples, settings, preparation(callbacks))
+        samples, _ = graph_samples(samples, settings, partial(notify, callbacks, "prepare"))
         validation = None  # the readout comes after training
-    begin_stage(callbacks, Stage(settings))
+    notify(callbacks, "begin", Stage(settings))
     state = initial_state(samples, settings, task.n_outputs, start)
     for callback in callbacks:
         if isinstance(callback, Checkpoint):

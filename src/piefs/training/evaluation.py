@@ -66,32 +66,32 @@ def blockwise(
     devices: Devices = ONE,
     most: int = BLOCK_ROWS,
 ) -> np.ndarray:
-    """`function`, rows to rows, over all rows of x in blocks of one shape (the last is padded).
+    """`function`, rows to rows, over all rows of x in blocks of at most `most`, padded to one size.
 
-    Processes that share the devices share the work, too. A block has at most `most` rows.
+    Of several processes each takes one block at a time, and then tells the others its values.
     """
-    if devices.n_processes == 1:
-        return _blockwise(function, x, most)
+    size, n = _block_size(x, most), len(x)
     values = None
-    compute = lambda rows: _blockwise(function, x[rows], most)  # noqa: E731
-    for rows, found in devices.rows_shared_out(compute, len(x)):
+    for start in range(0, max(n, 1), size * devices.n_processes):
+        own = start + size * devices.process
+        found = devices.gathered(np.asarray(function(_block(x, own, size))))
+        found = found.reshape(-1, *found.shape[2:])[: max(n - start, 0)]
         if values is None:
-            values = scratch((len(x), *found.shape[1:]), found.dtype)
-        values[rows] = found
-    return _blockwise(function, x, most) if values is None else values
-
-
-def _blockwise(function: Callable[[np.ndarray], Any], x: Rows, most: int) -> np.ndarray:
-    if not len(x):
-        return np.asarray(function(np.zeros((1, *x.shape[1:]), x.dtype)))[:0]
-    values, start = None, 0
-    for block, n in blocks(x, most):
-        found = np.asarray(function(block))[:n]
-        if values is None:
-            values = scratch((len(x), *found.shape[1:]), found.dtype)
-        values[start : start + n] = found
-        start += n
+            values = scratch((n, *found.shape[1:]), found.dtype)
+        values[start : start + len(found)] = found
     return values  # type: ignore[return-value]
+
+
+def _block_size(x: Rows, most: int) -> int:
+    """As many rows as a block has; small tables use the next power of two."""
+    return min(BLOCK_ROWS, most, 1 << max(0, len(x) - 1).bit_length())
+
+
+def _block(x: Rows, start: int, size: int) -> np.ndarray:
+    """So many rows, zeros where there are no more."""
+    block = x[start : start + size]
+    padding = np.zeros((size - len(block), *x.shape[1:]), x.dtype)
+    return np.concatenate([block, padding]) if len(padding) else block
 
 
 def blocks(
@@ -99,17 +99,12 @@ def blocks(
 ) -> Iterator[tuple[np.ndarray, int]]:
     """Blocks of x with their true number of rows; of several processes, each has its share.
 
-    Small tables use the next power of two. Where there are more than `most_rows`, blocks of about
-    so many in all, spread evenly.
+    Where there are more than `most_rows`, blocks of about so many in all, spread evenly.
     """
-    size = min(BLOCK_ROWS, most, 1 << max(0, len(x) - 1).bit_length())
+    size = _block_size(x, most)
     step = size if most_rows is None else size * -(-len(x) // max(most_rows, size))
     for start in devices.share_of(range(0, len(x), step)):
-        block = x[start : start + size]
-        n = len(block)
-        if n < size:
-            block = np.concatenate([block, np.zeros((size - n, *x.shape[1:]), x.dtype)])
-        yield block, n
+        yield _block(x, start, size), min(size, len(x) - start)
 
 
 def weighted_gram(phi: Rows, weights: np.ndarray, devices: Devices = ONE) -> np.ndarray:

@@ -2,7 +2,9 @@
 
 Processes are those of joblib's pool (loky), a cluster's jobs go through Dask's own executor. Both
 are executors of `concurrent.futures`, so one loop serves them. (joblib's `Parallel` waits for ever
-for a job that Dask has given up, and stops all jobs when one process dies.)
+for a job that Dask has given up, and stops all jobs when one process dies.) Results travel to the
+client, which writes what is to be kept, so no disk is shared. Dask runs the job of a worker that
+dies on another one, and gives it up after the fourth.
 """
 
 from __future__ import annotations
@@ -13,34 +15,31 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from threading import Lock
 from typing import Any, NamedTuple
 
 from joblib.externals.loky import ProcessPoolExecutor
 
+from piefs.data.files import library_versions, optional
 from piefs.errors import InputError, PiefsError
 from piefs.training.runtime import keep_memory
 
 Job = tuple[Any, ...]
-
-MOST_DEATHS = 2
-"""How many processes a job may take down, running alone, before it is given up."""
+MOST_DEATHS = 2  # how many processes a job may take down, running alone, before it is given up
 THREADS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ENVIRONMENT = dict.fromkeys(THREADS, "1") | {"PYTHONWARNINGS": "ignore"}
 """Of a process; XLA reads NPROC, and gains more from a second process than from a second core."""
-LOOK_SECONDS = 1.0
-"""How often to look for workers that have joined."""
+LOOK_SECONDS = 1.0  # how often to look for workers that have joined
+CONNECT_SECONDS, WORKER_SECONDS = 5, 4  # to wait for a scheduler, and for its first worker
+ONE_AT_A_TIME = Lock()
+"""Held by the job that a cluster's worker runs: JAX shares its cores badly between threads."""
 
 
 class JobError(PiefsError, RuntimeError):
     """A job failed; `details` is the traceback of the process that ran it, if there is one."""
 
-    def __init__(self, message: str, details: str = "") -> None:
-        super().__init__(message, details)
-        self.details = details
-
-    def __str__(self) -> str:
-        return self.args[0]
+    details = ""
 
 
 class Ended(NamedTuple):
@@ -70,18 +69,13 @@ def open_workers(
         raise InputError(
             "a number of jobs is for this machine: a Dask cluster runs one on each of its workers"
         )
-    if dask is not None:
-        from piefs.training.cluster import Cluster
-
-        workers = Cluster(function, common, dask)
-    elif n_jobs is not None:
-        workers = Processes(function, common, n_jobs)
-    else:
-        workers = Workers(function, common)
-    try:
-        yield workers
-    finally:
-        workers.close()
+    with ExitStack() as stack:
+        if dask is not None:
+            yield Cluster(function, common, dask, stack)
+        elif n_jobs is not None:
+            yield Processes(function, common, n_jobs, stack)
+        else:
+            yield Workers(function, common)
 
 
 class Workers:
@@ -133,19 +127,16 @@ class Workers:
     def renew(self) -> None:
         """Replace processes that have died."""
 
-    def close(self) -> None:
-        """Let the workers go; whatever still runs ends."""
-
     def _alone(self, job: Job) -> Ended:
-        code = "?"
+        code = None
         for _ in range(MOST_DEATHS):
             future = self.submit(job)
             wait([future])
             if not _is_dead(future):
                 return _ended(job, future)
-            code = next(iter(re.findall(r"\w+\(-?\d+\)", str(future.exception()))), "?")
+            code = re.search(r"\w+\(-?\d+\)", str(future.exception()))
             self.renew()
-        message = f"its process died {1 + MOST_DEATHS} times (exit code {code})"
+        message = f"its process died {1 + MOST_DEATHS} times (exit code {code and code[0]})"
         return Ended(job, None, JobError(message))
 
 
@@ -165,8 +156,9 @@ def portable(error: Exception, prefix: str = "") -> Exception:
     """An error that can travel between processes: its words, without the objects it holds."""
     if isinstance(error, InputError):
         return InputError(f"{prefix}{error}")
-    details = "".join(traceback.format_exception(error))
-    return JobError(f"{prefix}{type(error).__name__}: {error}", details)
+    found = JobError(f"{prefix}{type(error).__name__}: {error}")
+    found.details = "".join(traceback.format_exception(error))
+    return found
 
 
 # --- processes of this machine -----------------------------------------------------------------
@@ -175,16 +167,13 @@ def portable(error: Exception, prefix: str = "") -> Exception:
 class Processes(Workers):
     """So many processes of one thread each; a dead one breaks the pool, which is then replaced."""
 
-    def __init__(self, function: Callable[..., Any], common: Any, n_workers: int) -> None:
+    def __init__(
+        self, function: Callable[..., Any], common: Any, n_workers: int, stack: ExitStack
+    ) -> None:
         super().__init__(function, common)
         self._n_workers = n_workers
-        self._start()
-
-    def _start(self) -> None:
-        given = self.function, self.common
-        self._pool = ProcessPoolExecutor(
-            self._n_workers, env=ENVIRONMENT, initializer=_prepare, initargs=given
-        )
+        self._pool = self._new_pool()
+        stack.callback(self._kill)
 
     @property
     def n_workers(self) -> int:
@@ -198,10 +187,14 @@ class Processes(Workers):
             return self._pool.submit(_in_process, job)
 
     def renew(self) -> None:
-        self.close()
-        self._start()
+        self._kill()
+        self._pool = self._new_pool()
 
-    def close(self) -> None:
+    def _new_pool(self) -> ProcessPoolExecutor:
+        about = {"initializer": _prepare, "initargs": (self.function, self.common)}
+        return ProcessPoolExecutor(self._n_workers, env=ENVIRONMENT, **about)
+
+    def _kill(self) -> None:
         """Kill the processes: what is to survive is in files."""
         self._pool.shutdown(wait=True, kill_workers=True)
 
@@ -223,3 +216,87 @@ def _in_process(job: Job) -> Any:
         return function(common, *job)
     except Exception as error:
         raise portable(error) from None
+
+
+# --- a Dask cluster ----------------------------------------------------------------------------
+
+
+class Cluster(Workers):
+    """The workers that a scheduler has at the time; they may come and go."""
+
+    def __init__(
+        self, function: Callable[..., Any], common: Any, where: Any, stack: ExitStack
+    ) -> None:
+        super().__init__(function, common)
+        is_client = hasattr(where, "get_executor")
+        self.client = where if is_client else stack.enter_context(_connected(where))
+        self._check_workers()
+        self._executor = self.client.get_executor(pure=False)
+        stack.callback(self._cancel)
+        from dask import config
+
+        with config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+            # As a task, and not scattered, `common` survives its worker: it can be made again.
+            self._common = self.client.submit(lambda value: value, common, pure=False)
+
+    @property
+    def n_workers(self) -> int:
+        return len(self.client.nthreads())
+
+    def submit(self, job: Job) -> Future[Any]:
+        return self._executor.submit(on_worker, self.function, self._common, job)
+
+    def _cancel(self) -> None:
+        if self.client.status == "running":
+            self._executor.shutdown(wait=False)
+
+    def _check_workers(self) -> None:
+        """Refuse a scheduler without workers, and workers with other versions of the libraries."""
+        try:
+            self.client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        except TimeoutError as error:
+            address = self.client.scheduler.address
+            raise InputError(
+                f"the Dask scheduler at {address} has no workers: start some with "
+                f"`dask worker {address} --nthreads 1`"
+            ) from error
+        found = self.client.run(refusal, library_versions(), on_error="return")
+        for worker, reason in found.items():
+            if reason is not None:
+                hint = ": install piefs on the workers" if isinstance(reason, ImportError) else ""
+                raise InputError(f"worker {worker}: {reason}{hint}")
+
+
+def _connected(address: Any) -> Any:
+    distributed = optional("distributed", "a Dask cluster", extra="dask")
+    if not isinstance(address, str):
+        raise InputError(
+            f"dask takes the address of a scheduler or a distributed.Client, not {address!r}"
+        )
+    try:
+        return distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        raise InputError(
+            f"no Dask scheduler answers at {address!r} ({' '.join(str(error).split())}): start one "
+            "with `dask scheduler`, and give the address that it prints, such as tcp://host:8786"
+        ) from error
+
+
+def refusal(expected: dict[str, str]) -> str | None:
+    """Why this process cannot stand in for one with these versions, or None if it can."""
+    found = library_versions()
+    differing = [name for name in expected if found.get(name) != expected[name]]
+    here, there = (", ".join(f"{n} {v.get(n)}" for n in differing) for v in (found, expected))
+    message = f"it has {here}, and {there} is wanted: install the same versions everywhere"
+    return message if differing else None
+
+
+def on_worker(function: Callable[..., Any], common: Any, job: Job) -> Any:
+    """Run a job on a worker; an error names the worker."""
+    from distributed import get_worker
+
+    try:
+        with ONE_AT_A_TIME:
+            return function(common, *job)
+    except Exception as error:
+        raise portable(error, f"worker {get_worker().address}: ") from None

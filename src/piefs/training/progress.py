@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from piefs.data.files import optional
-from piefs.training.callbacks import NewRows, Stage
+from piefs.training.callbacks import Stage
 
 if TYPE_CHECKING:
     from piefs.training.state import TrainState
@@ -45,7 +45,7 @@ class ProgressBar:
     def _start(self, description: str, total: int) -> None:
         if self._bar is None:
             self._bar = _bar(self.console)
-            self._task = self._bar.add_task("", total=total, note="")
+            self._task = self._bar.add_task("", note="")
             self._bar.start()
         self._bar.reset(self._task, total=total, description=description, note="")
 
@@ -105,29 +105,29 @@ class ProgressPrinter:
     def begin(self, stage: Stage) -> None:
         """Print what the next steps are for."""
         print(f"training: at most {stage.settings.total_steps:,} steps", flush=True)
-        self._stage, self._new_rows, self._pace = stage, NewRows(), Pace()
-        self._has_printed_time = False
+        self._stage, self._n_rows, self._pace = stage, 0, Pace()
+        self._needs_time = stage.settings.solver != "sequential"
 
     def __call__(self, state: TrainState) -> None:
         """Print what is new in the state."""
-        settings, done = self._stage.settings, self._stage.steps_done(state)
-        left = self._pace.time_left(done, settings.total_steps)
-        rows = self._new_rows(state)
-        needs_time = not self._has_printed_time and settings.solver != "sequential"
-        needs_time &= settings.total_steps * SHARE_TO_TIME <= done < settings.total_steps
-        if rows and not state.is_between_turns and (self.verbose > 1 or needs_time):
-            self._has_printed_time = True
-            print(f"  step {rows[-1]['step']:,}: {self._losses(rows[-1])}{left}", flush=True)
+        total, done = self._stage.settings.total_steps, self._stage.steps_done(state)
+        left = self._pace.time_left(done, total)
         if state.is_between_turns:
             which = self._stage.describe(state)
             print(f"{which}: {self._losses(state.history[-1])}{left}", flush=True)
+        elif len(state.history) > self._n_rows:
+            tells_time = self._needs_time and SHARE_TO_TIME * total <= done < total
+            if self.verbose > 1 or tells_time:
+                self._needs_time, row = False, state.history[-1]
+                print(f"  step {row['step']:,}: {self._losses(row)}{left}", flush=True)
+        self._n_rows = len(state.history)
 
     def _losses(self, row: dict[str, float]) -> str:
         is_of_graph = self._stage.settings.solver == "spectral"
+        loss = "distance to the graph" if is_of_graph else "class loss"
         parts = [
             f"Gram error {row['gram_error']:.4f}",
-            f"{'distance to the graph' if is_of_graph else 'class loss'} {row['loss_class']:.4f}",
-            f"energy {row['loss_mde']:.4g}",
+            f"{loss} {row['loss_class']:.4f}, energy {row['loss_mde']:.4g}",
             *(f"validation {score}" for score in _scores(row)),
         ]
         return ", ".join(parts)

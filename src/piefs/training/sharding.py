@@ -9,7 +9,7 @@ imported once there are devices to share.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ROWS = "rows"  # the name of the axis that devices stand along
-PIECE_ROWS = 2**16  # of a table, for each process, between two exchanges
 SIGNS_OF_LOSS = ("Gloo", "NCCL", "oordination service", "heartbeat", "DEADLINE_EXCEEDED")
 
 
@@ -150,22 +149,6 @@ class Devices:
     def share_of(self, items: Iterable[T]) -> Iterator[T]:
         """The items that are for this process: each is taken by one."""
         return islice(items, self.process, None, self.n_processes)
-
-    def rows_shared_out(
-        self, compute: Callable[[slice], np.ndarray], n: int
-    ) -> Iterator[tuple[slice, np.ndarray]]:
-        """`compute(rows)` for all n rows, in pieces, each computed by one process, known to all."""
-        if self.n_processes == 1:
-            yield slice(0, n), compute(slice(0, n))
-            return
-        for first in range(0, n, PIECE_ROWS * self.n_processes):
-            start = min(n, first + self.process * PIECE_ROWS)
-            mine = compute(slice(start, min(n, start + PIECE_ROWS)))
-            padded = np.zeros((PIECE_ROWS, *mine.shape[1:]), mine.dtype)
-            padded[: len(mine)] = mine
-            rows = slice(first, min(n, first + PIECE_ROWS * self.n_processes))
-            values = self.gathered(padded).reshape(-1, *mine.shape[1:])
-            yield rows, values[: rows.stop - rows.start]
 
 
 ONE = Devices()

@@ -15,7 +15,6 @@ from piefs.training.columns import (
     coordinates_of,
     dirichlet_matrix,
     energies_of,
-    gram_of,
     log_scale_range,
     weighted_gram,
 )
@@ -131,7 +130,7 @@ def test_the_gram_matrix_is_that_of_the_coordinates(n, rng, maps, monkeypatch):
     x, weight = rng.normal(size=(n, D)), rng.uniform(size=n)
     phi = coordinates_of(stack(maps), x)
     expected = (phi.T * weight) @ phi / weight.sum()
-    np.testing.assert_allclose(gram_of(stack(maps), Samples(x, weight=weight)), expected)
+    np.testing.assert_allclose(weighted_gram(phi, weight), expected)
 
 
 def test_energies_of_a_table_ignore_a_block_without_weight(rng, maps):

@@ -338,11 +338,6 @@ def test_patience_watches_the_losses_on_the_validation_rows(samples, validation)
         assert row["validation_loss_mde"] == pytest.approx(float(losses.loss_mde), rel=1e-4)
 
 
-def test_patience_without_validation_rows_is_refused(samples):
-    with pytest.raises(ValueError, match="validation rows"):
-        train(samples, toys.changed(CONFIG, patience=1), n_outputs=2)
-
-
 @pytest.mark.parametrize(("asks", "n_steps"), [((0, 10), 10), ((1, 0), 25)])
 def test_a_callback_that_returns_true_ends_the_run_with_the_maps_there_are(samples, asks, n_steps):
     seen = []

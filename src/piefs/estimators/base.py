@@ -108,9 +108,10 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_outpu
         if getattr(self, "_skl_callbacks", None):
 
             def model_of(state: Any) -> Model:
-                from piefs.training.descent import model_at
+                from piefs.training.descent import finished_at
 
-                return replace(model_at(state, samples, settings, task), scaling=scaling)
+                model, *_ = finished_at(state, samples, settings, task)
+                return replace(model, scaling=scaling)
 
             callbacks.append(ScikitLearnCallbacks(self, fit_arguments, model_of))
         return callbacks

@@ -1,6 +1,7 @@
 """What training needs of many rows: cached columns φ_j(x), Gram matrices, energies, by network."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ from piefs.core.maps import ScalarMap, is_single, n_maps
 from piefs.core.metric import MetricField
 from piefs.data.rows import Rows, scratch
 from piefs.training.batches import Samples
-from piefs.training.evaluation import BLOCK_ROWS, blocks, blockwise, gram_sum, weighted_gram
+from piefs.training.evaluation import BLOCK_ROWS, blocks, blockwise, weighted_gram
 from piefs.training.sharding import ONE, Devices
 
 ENERGY_ROWS = 2**18  # that energies are taken over: beyond, their error is some thousandths
@@ -60,53 +61,38 @@ def coordinates_of(maps: ScalarMap, x: Rows, devices: Devices = ONE) -> np.ndarr
     return blockwise(lambda block: _all_maps(maps, block), x, devices)
 
 
-def gram_of(maps: ScalarMap, samples: Samples) -> np.ndarray:
-    """The Gram matrix of the maps over all samples, (K, K), in double precision."""
-    maps = jax.device_put(maps)
-    total = np.zeros((n_maps(maps), n_maps(maps)))
-    for x, w in _weighted_blocks(samples, all_rows=True):
-        total += gram_sum(np.asarray(_all_maps(maps, x)), w)
-    return samples.devices.total(total) / samples.weights.sum(dtype=float)
-
-
 def dirichlet_matrix(maps: ScalarMap, metric: MetricField, samples: Samples) -> np.ndarray:
     """⟨φ_j, φ_k⟩_mde over the samples, shape (K, K), in double precision."""
-    size = max(1, FORM_ELEMENTS // (n_maps(maps) * samples.x.shape[1]))
-    total, weight = np.zeros((n_maps(maps), n_maps(maps))), 0.0
-    for x, w in _weighted_blocks(samples, size):
-        total += np.asarray(_weighted_forms(maps, metric, x, w), dtype=np.float64)
-        weight += w.sum(dtype=float)
-    return samples.devices.total(total) / samples.devices.total(weight)
+    n = n_maps(maps)
+    size = max(1, FORM_ELEMENTS // (n * samples.x.shape[1]))
+    return _mean(samples, partial(_weighted_forms, maps, metric), (n, n), size)
 
 
 def energies_of(maps: ScalarMap, metric: MetricField, samples: Samples) -> np.ndarray:
     """⟨φ_k, φ_k⟩_mde of each map of a stack over the samples, shape (K,), in one pass."""
-    total, weight = np.zeros(n_maps(maps)), 0.0
-    for x, w in _weighted_blocks(samples):
-        total += np.asarray(_weighted_energies(maps, metric, x, w), dtype=np.float64)
+    return _mean(samples, partial(_weighted_energies, maps, metric), (n_maps(maps),))
+
+
+def _mean(
+    samples: Samples, weighted_sum: Callable, shape: tuple[int, ...], size: int = BLOCK_ROWS
+) -> np.ndarray:
+    """The weighted mean over the rows; of very many, over blocks spread evenly."""
+    devices, total, weight = samples.devices, np.zeros(shape), 0.0
+    parts = (blocks(part, size, ENERGY_ROWS, devices) for part in (samples.x, samples.weights))
+    for (x, _), (w, _) in zip(*parts, strict=True):  # padding has no weight
+        total += np.asarray(weighted_sum(x, w), np.float64)
         weight += w.sum(dtype=float)
-    return samples.devices.total(total) / samples.devices.total(weight)
+    return devices.total(total) / devices.total(weight)
 
 
 def log_scale_range(metric: MetricField, samples: Samples) -> tuple[float, float]:
     """The least and greatest log λ_i(x) over the rows: how anisotropic the metric has become."""
-    ranges = [(np.inf, -np.inf)]
+    low, high = np.inf, -np.inf
     for block, n in blocks(samples.x, most_rows=ENERGY_ROWS, devices=samples.devices):
-        log_scales = np.asarray(_log_scales(metric, block))[:n]
-        ranges.append((log_scales.min(), log_scales.max()))
-    low, high = np.array(ranges, float).T
-    low, high = samples.devices.gathered([low.min(), high.max()]).T
+        log_scales = np.asarray(_log_scales(metric, block), float)[:n]
+        low, high = min(low, log_scales.min()), max(high, log_scales.max())
+    low, high = samples.devices.gathered([low, high]).T
     return float(low.min()), float(high.max())
-
-
-def _weighted_blocks(
-    samples: Samples, size: int = BLOCK_ROWS, *, all_rows: bool = False
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Blocks of rows and of their weights, zero for padding; of very many rows, spread evenly."""
-    parts, most_rows = (samples.x, samples.weights), None if all_rows else ENERGY_ROWS
-    pairs = (blocks(part, size, most_rows, samples.devices) for part in parts)
-    for (x, _), (w, _) in zip(*pairs, strict=True):
-        yield x, w
 
 
 class Columns:
@@ -142,7 +128,10 @@ class Columns:
 
     def _put(self, phi: ScalarMap, values: np.ndarray) -> int:
         """Write the values of φ, or of the maps of a stack, to the next places; how many."""
-        active = _columns_of(phi, self.x, self.devices)
+        if is_single(phi):
+            active = blockwise(lambda x: _one_map(phi, x), self.x, self.devices)[:, None]
+        else:
+            active = coordinates_of(phi, self.x, self.devices)
         values[:, self.n_frozen : self.n_frozen + active.shape[1]] = active
         return active.shape[1]
 
@@ -152,9 +141,3 @@ class Columns:
             return 0.0
         c = weighted_gram(self.values[:, : self.n_frozen], weights, self.devices)
         return float(np.sum((c - np.eye(self.n_frozen)) ** 2))
-
-
-def _columns_of(phi: ScalarMap, x: Rows, devices: Devices) -> np.ndarray:
-    if is_single(phi):
-        return blockwise(lambda block: _one_map(phi, block), x, devices)[:, None]
-    return coordinates_of(phi, x, devices=devices)

@@ -10,14 +10,14 @@ import jax
 import numpy as np
 
 from piefs.core.losses import ReadoutLoss, cross_entropy, squared_error
-from piefs.core.maps import n_maps, unstack
+from piefs.core.maps import unstack
 from piefs.core.model import Model, Readout, finished
 from piefs.core.ritz import not_whitened, whitening
 from piefs.errors import InputError
 from piefs.training.batches import Samples, Validation
 from piefs.training.callbacks import Callback, Stage, notify
 from piefs.training.checkpoint import Checkpoint
-from piefs.training.columns import coordinates_of, dirichlet_matrix, gram_of
+from piefs.training.columns import coordinates_of, dirichlet_matrix
 from piefs.training.config import Settings
 from piefs.training.diagnosis import Evidence, Finding, findings, loss_by_chance
 from piefs.training.evaluation import evaluate, weighted_gram
@@ -91,16 +91,19 @@ def _trained(
     )
 
 
-def model_at(state: TrainState, samples: Samples, settings: Settings, task: Task) -> Model:
-    """The model of the maps that a state has, be training over or not."""
-    n = n_maps(state.maps)
-    whitener = whitening(gram_of(state.maps, samples)) if settings.whiten else not_whitened(n)
-    maps, metric, readout = state.maps, state.params.metric, state.readout
-    model = finished(maps, metric, readout, None, whitener, samples.x.dtype)
-    if settings.solver != "spectral" or samples.target is None:
-        return model
+def finished_at(
+    state: TrainState, samples: Samples, settings: Settings, task: Task
+) -> tuple[Model, np.ndarray, np.ndarray]:
+    """The model of the maps that a state has, their values on the rows, and its coordinates."""
+    raw = coordinates_of(state.maps, samples.x, samples.devices)
+    gram = weighted_gram(raw, samples.weights, samples.devices)
+    whitener = whitening(gram) if settings.whiten else not_whitened(len(gram))
+    metric, readout = state.params.metric, state.readout
+    model = finished(state.maps, metric, readout, None, whitener, samples.x.dtype)
     phi = evaluate(model, samples.x, devices=samples.devices)
-    return replace(model, readout=solved_readout(phi, samples, task.n_outputs))
+    if settings.solver == "spectral" and samples.target is not None:
+        model = replace(model, readout=solved_readout(phi, samples, task.n_outputs))
+    return model, raw, phi
 
 
 def _fitted(
@@ -110,16 +113,18 @@ def _fitted(
     task: Task,
     validation: Validation | None,
 ) -> Fitted:
-    model = model_at(state, samples, settings, task)
-    phi = evaluate(model, samples.x, devices=samples.devices)
+    model, raw, phi = finished_at(state, samples, settings, task)
     if settings.chooses_n_components and validation is not None:
         held = evaluate(model, validation.samples.x)
         n, readout = fewest_maps(phi, held, samples, validation.samples, task)
-        model, phi = _leading(model, readout), phi[:, :n]
+        maps = jax.tree.map(lambda a: a[:n], model.maps)
+        model = replace(model, maps=maps, mixing=model.mixing[:n, :n], readout=readout)
+        phi, raw = phi[:, :n], raw[:, :n]
     n = phi.shape[1]
     settings = replace(settings, n_components=n)
     gram = weighted_gram(phi, samples.weights, samples.devices)
-    dirichlet = _dirichlet(model, samples)
+    mixing = np.asarray(model.mixing, np.float64)
+    dirichlet = mixing @ dirichlet_matrix(model.maps, model.metric, samples) @ mixing.T
     return Fitted(
         model,
         settings,
@@ -130,28 +135,16 @@ def _fitted(
         np.array(state.log_scale_ranges[:n]),
         list(state.history),
         state.steps,
-        _findings(state, settings, samples, gram),
+        _findings(state, settings, samples, gram, raw),
     )
 
 
-def _leading(model: Model, readout: Readout) -> Model:
-    """The model of as many leading maps as a readout of theirs has columns."""
-    n = readout.weights.shape[1]
-    maps = jax.tree.map(lambda a: a[:n], model.maps)
-    return replace(model, maps=maps, mixing=model.mixing[:n, :n], readout=readout)
-
-
-def _dirichlet(model: Model, samples: Samples) -> np.ndarray:
-    mixing = np.asarray(model.mixing, np.float64)
-    return mixing @ dirichlet_matrix(model.maps, model.metric, samples) @ mixing.T
-
-
 def _findings(
-    state: TrainState, settings: Settings, samples: Samples, gram: np.ndarray
+    state: TrainState, settings: Settings, samples: Samples, gram: np.ndarray, raw: np.ndarray
 ) -> list[Finding]:
     """What has gone wrong; where the best maps were kept, up to these."""
-    spread = np.linspace(0, len(samples) - 1, min(len(samples), ROWS_TO_JUDGE)).astype(int)
-    n, history = len(gram), list(state.history)
+    spread = np.linspace(0, len(raw) - 1, min(len(raw), ROWS_TO_JUDGE)).astype(int)
+    history = list(state.history)
     if settings.keeps_best:
         losses = [row["validation_loss"] for row in history]
         history = history[: int(np.argmin(losses)) + 1]
@@ -159,8 +152,8 @@ def _findings(
         Evidence(
             settings,
             history,
-            float(np.sum((gram - np.eye(n)) ** 2)),
-            coordinates_of(state.maps, samples.x[spread])[:, :n],
+            float(np.sum((gram - np.eye(len(gram))) ** 2)),
+            raw[spread],
             state.log_scale_ranges,
             None if settings.solver == "spectral" else loss_by_chance(samples),
             was_cut_short=sum(state.steps) >= settings.total_steps,

@@ -13,19 +13,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from piefs.core.losses import ReadoutLoss, cross_entropy
-from piefs.core.objectives import Batch, StepRecord
+from piefs.core.objectives import Batch
 from piefs.training.batches import Samples, Validation, feed
 from piefs.training.callbacks import Callback
 from piefs.training.columns import Columns
 from piefs.training.config import Settings
-from piefs.training.history import HeldOut, has_converged, with_interval_over, with_steps_counted
 from piefs.training.runtime import drop_compiled_if_many
 from piefs.training.sharding import telling_of_loss
 from piefs.training.state import (
+    HeldOut,
     TrainState,
     WarmStart,
+    has_converged,
     initial_state,
     rate_in_force,
+    recorded,
     with_metric_refreshed,
     with_rate_cut,
     with_turn_over,
@@ -57,7 +59,7 @@ def train(
     state = state or initial_state(samples, settings, n_outputs, warm_start)
     devices, K, at_once = samples.devices, settings.n_components, settings.maps_at_once
     columns = Columns(samples.x, K, state.frozen, devices)  # φ_j(x) of frozen maps, computed once
-    held_out = HeldOut.of(validation, settings, objective, state.frozen)
+    held_out = validation and HeldOut(validation, settings, objective, state.frozen)
     caches = [columns, held_out.columns] if held_out else [columns]
     is_over = False
 
@@ -66,10 +68,10 @@ def train(
         for chunk in feed(samples, columns.values, settings, k, state.step):  # 2: until the budget
             if devices.any(is_over or has_converged(state, settings)):  # is exhausted do
                 break
-            state, sums = _stepped(state, chunk, loss, samples, settings)  # 4, 5, 6: the objective
-            state = with_steps_counted(state, settings, sums, chunk[2], held_out)
+            state = _stepped(state, chunk, loss, samples, settings)  # 4, 5, 6: the objective
+            state = recorded(state, settings, held_out)
             is_over = _any_asks_to_end(callbacks, state)
-        state = with_interval_over(state, settings, held_out)
+        state = recorded(state, settings, held_out, is_cut_off=True)
         for cache in caches if k + at_once < K else ():  # later turns will need the columns
             cache.append(state.params.phi)
         state = with_turn_over(state, settings, samples, warm_start)
@@ -84,8 +86,8 @@ def _stepped(
     loss: TurnLoss,
     samples: Samples,
     settings: Settings,
-) -> tuple[TrainState, StepRecord]:
-    """The state after the steps of a chunk, and the sums of their records.
+) -> TrainState:
+    """The state after the steps of a chunk.
 
     If a number is not finite after them, they are taken again at a smaller rate.
     """
@@ -100,8 +102,17 @@ def _stepped(
         if not devices.any(not is_finite):  # all processes go back, or none
             break
         state = with_rate_cut(state, settings)
-    state = replace(state, step=first + n_steps, params=params, opt_state=opt_state)
-    return with_metric_refreshed(state, settings, samples, n_steps), sums
+    count, before = state.interval
+    # One by one: while numpy waits for a device's array, it takes Ctrl-C for a bad element.
+    total = tuple(a + float(b) for a, b in zip(before, sums, strict=True))
+    state = replace(
+        state,
+        step=first + n_steps,
+        params=params,
+        opt_state=opt_state,
+        interval=(count + n_steps, total),
+    )
+    return with_metric_refreshed(state, settings, samples, first)
 
 
 def _any_asks_to_end(callbacks: Sequence[Callback], state: TrainState) -> bool:

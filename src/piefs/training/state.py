@@ -1,4 +1,4 @@
-"""A run between two chunks: how it begins, and what each turn adds to it."""
+"""A run between two chunks: how it begins, what each turn adds to it, and what is recorded."""
 
 from __future__ import annotations
 
@@ -17,15 +17,26 @@ from piefs.core.losses import Readout, init_readout
 from piefs.core.maps import ScalarMap, init_map, is_single, stack, unstack
 from piefs.core.metric import MetricField, init_metric
 from piefs.core.networks import generator
-from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, for_prefixes
+from piefs.core.objectives import (
+    Batch,
+    Objective,
+    SequentialObjective,
+    StepRecord,
+    Trainable,
+    all_maps_readout,
+    for_prefixes,
+)
 from piefs.errors import DivergedError
-from piefs.training.batches import Samples, some_rows
-from piefs.training.columns import energies_of, log_scale_range
-from piefs.training.config import Settings
-from piefs.training.step import begun
+from piefs.training.batches import Row, Samples, Validation, some_rows
+from piefs.training.columns import Columns, energies_of, log_scale_range
+from piefs.training.config import TOLERANCE, Settings
+from piefs.training.step import TurnLoss, begun, losses_on
 
 RATE_CUT, MOST_RATE_CUTS = 4, 5
-"""Where numbers do not stay finite, the rate is divided by this, so often at most in a run."""
+"""If numbers do not stay finite, the rate is divided by this, so often at most in a run."""
+
+
+NO_STEPS = (0, (0.0,) * len(StepRecord._fields))
 
 
 @dataclass(frozen=True)
@@ -56,7 +67,7 @@ class TrainState:
     energies: tuple[float, ...] = ()
     log_scale_ranges: tuple[tuple[float, float], ...] = ()
     steps: tuple[int, ...] = ()
-    interval: tuple[int, tuple[float, ...]] = (0, (0.0,) * len(StepRecord._fields))
+    interval: tuple[int, tuple[float, ...]] = NO_STEPS
     history: tuple[dict[str, float], ...] = ()
     best: Trainable | None = None
     rate_cuts: tuple[int, ...] = ()
@@ -120,9 +131,9 @@ def fresh_metric(
     settings: Settings, random: np.random.Generator, n_features: int, dtype: Any
 ) -> MetricField:
     """The metric that the settings describe, as it begins."""
-    metric = settings.metric
-    options = {name: getattr(metric, name) for name in ("scope", "constraint", "bound", "depth")}
-    return init_metric(metric.name, random, n_features, metric.widths, dtype, **options)
+    m = settings.metric
+    options = {"scope": m.scope, "constraint": m.constraint, "bound": m.bound, "depth": m.depth}
+    return init_metric(m.name, random, n_features, m.widths, dtype, **options)
 
 
 def _initial_maps(
@@ -149,13 +160,12 @@ def with_turn_over(
 
     Energies are taken with the metric as it is now, before later maps change it.
     """
-    state = replace(state, params=state.best or state.params, best=None)
-    phi, metric = state.params.phi, state.params.metric
-    params, k = state.params, state.k + settings.maps_at_once
-    maps = [phi] if settings.solver == "sequential" else unstack(phi)
+    params, k = state.best or state.params, state.k + settings.maps_at_once
+    phi, metric = params.phi, params.metric
+    maps = [phi] if is_single(phi) else unstack(phi)
     if k < settings.n_components:
         fresh = _initial_maps(settings, k, samples, warm_start)
-        params = jax.device_put(Trainable(fresh, metric, state.params.readout))
+        params = jax.device_put(Trainable(fresh, metric, params.readout))
     log_scales = (log_scale_range(metric, samples),) * len(maps)
     return replace(
         state,
@@ -167,7 +177,89 @@ def with_turn_over(
         energies=(*state.energies, *energies_of(stack(maps), metric, samples).tolist()),
         log_scale_ranges=(*state.log_scale_ranges, *log_scales),
         steps=(*state.steps, state.step),
+        best=None,
     )
+
+
+# --- what is recorded ---------------------------------------------------------------------------
+
+LOSSES = {
+    "validation_gram_error": "gram_error",
+    "validation_loss_class": "loss_class",
+    "validation_loss_mde": "loss_mde",
+}
+"""What map-after-map training watches: columns of the history, and the losses they hold."""
+
+
+class HeldOut:
+    """The validation rows with their cached columns, and what a history row says of them."""
+
+    def __init__(
+        self,
+        validation: Validation,
+        settings: Settings,
+        objective: Objective,
+        frozen: Sequence[ScalarMap],
+    ) -> None:
+        self.validation, self.objective = validation, objective
+        self.columns = Columns(validation.samples.x, settings.n_components, frozen)
+        self.needs_losses = settings.solver == "sequential" and settings.patience is not None
+        if isinstance(objective, SequentialObjective):
+            # All validation rows count at once, so their own Gram matrix is meant.
+            self.objective = replace(objective, population_gram=False)
+
+    def row(self, params: Trainable, readout: Readout) -> Row:
+        """The scores of the readout, and the losses where they are watched."""
+        phi = self.columns.with_active(params.phi)
+        row = self.validation.score(np.asarray(readout(jnp.asarray(phi))))
+        if self.needs_losses:
+            held = self.validation.samples
+            parts = (held.x, self.columns.values, held.targets, held.weights, held.label_weights)
+            batch = Batch(*map(jnp.asarray, parts))
+            losses = losses_on(params, batch, TurnLoss(self.objective, self.columns.n_frozen))
+            row |= {name: float(getattr(losses, field)) for name, field in LOSSES.items()}
+        return row
+
+
+def recorded(
+    state: TrainState, settings: Settings, held_out: HeldOut | None, *, is_cut_off: bool = False
+) -> TrainState:
+    """The state with a history row for the steps since the last one, if an interval is complete.
+
+    It is after `log_every` steps, at the end of a turn, or if it `is_cut_off`. A row holds means
+    over its steps, and under `map` the number of maps in play. `gram_residual` is the root of the
+    mean gram_error, of which an unbiased estimate may be negative: it then counts as zero.
+    """
+    count, total = state.interval
+    is_whole = count >= settings.optimizer.log_every or state.step >= settings.steps_per_component
+    if not count or not (is_whole or is_cut_off):
+        return state
+    row = {"step": sum(state.steps) + state.step, "map": state.k + settings.maps_at_once}
+    row |= {name: value / count for name, value in zip(StepRecord._fields, total, strict=True)}
+    row["gram_residual"] = max(row["gram_error"], 0.0) ** 0.5
+    best = state.best
+    if held_out is not None:
+        row |= held_out.row(state.params, state.readout)
+        if settings.keeps_best:
+            lowest = min((before["validation_loss"] for before in state.history), default=np.inf)
+            best = state.params if row["validation_loss"] < lowest else best
+    return replace(state, interval=NO_STEPS, history=(*state.history, row), best=best)
+
+
+def has_converged(state: TrainState, settings: Settings) -> bool:
+    """Whether the last `patience` rows of this turn have lowered none of the watched losses."""
+    done, patience = sum(state.steps), settings.patience
+    rows = [row for row in state.history if row["step"] > done]
+    if patience is None or len(rows) <= patience:
+        return False
+
+    def has_stopped(name: str) -> bool:
+        losses = [row[name] for row in rows]
+        before, after = min(losses[:-patience]), min(losses[-patience:])
+        return after >= before - TOLERANCE * abs(before)
+
+    watched = LOSSES if settings.solver == "sequential" else ("validation_loss",)
+    return all(has_stopped(name) for name in watched)
 
 
 # --- metrics that follow the maps --------------------------------------------------------------
@@ -184,12 +276,13 @@ def passes_mark(before: int, after: int, total: int) -> bool:
 
 
 def with_metric_refreshed(
-    state: TrainState, settings: Settings, samples: Samples, n_steps: int
+    state: TrainState, settings: Settings, samples: Samples, before: int
 ) -> TrainState:
-    """The state, its metric set from all maps so far if a share of the turn's steps is done."""
-    before, total = state.step - n_steps, settings.steps_per_component
+    """The state, its metric set from all maps so far if steps since `before` pass a mark."""
     metric: Any = state.params.metric
-    if not metric.follows_maps or not passes_mark(before, state.step, total):
+    if not metric.follows_maps:
+        return state
+    if not passes_mark(before, state.step, settings.steps_per_component):
         return state
     n = len(samples)
     rows = some_rows(settings.seed, n, MOST_ROWS) if n > MOST_ROWS else slice(n)

@@ -107,7 +107,7 @@ def _beginning() -> tuple[Any, Any]:
 def _checkpoint(folder: Path) -> None:
     catching, fresh = _beginning()
     checkpoint = Checkpoint(folder / "checkpoint.safetensors", resume=True)
-    checkpoint._fingerprint = catching._fingerprint
+    checkpoint._run = catching._run
     checkpoint.restore(fresh)
 
 

@@ -11,8 +11,6 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -65,13 +63,13 @@ class Checkpoint:
         self.every_seconds = every_seconds
         self.resume = resume
         self.seconds_before = 0.0
-        self._fingerprint: dict[str, Any] = {}
+        self._run: dict[str, Any] = {}
         self._devices = ONE
         self._started = self._written = time.monotonic()
 
-    def bind(self, settings: dict[str, Any], seed: int, samples: Samples) -> None:
+    def bind(self, settings: dict[str, Any], samples: Samples) -> None:
         """Name the run, so that checkpoints of other runs are refused."""
-        self._fingerprint = {"settings": settings, "seed": seed, "data": data_digest(samples)}
+        self._run = {"settings": settings, "data": data_digest(samples)}
         self._devices = samples.devices
         self._started = self._written = time.monotonic()
 
@@ -91,7 +89,7 @@ class Checkpoint:
         arrays = _arrays(state)
         document = {
             "version": CHECKPOINT_VERSION,
-            "fingerprint": self._fingerprint,
+            "fingerprint": self._run,
             "seconds": self.seconds,
             "digest": arrays_digest(arrays),
             **{name: getattr(state, name) for name in PLAIN_FIELDS},
@@ -104,48 +102,48 @@ class Checkpoint:
 
         Of several processes the first one reads the file and sends it to the others.
         """
-        is_reader = self._devices.process == 0
-        state, content = self._newest(fresh) if is_reader else (fresh, None)
-        content = self._devices.told_by_first(content)
-        return state if is_reader or content is None else self._restored(self.path, content, fresh)
+        state, content = self._newest(fresh) if self._devices.process == 0 else (fresh, None)
+        told = self._devices.told_by_first(content)
+        if told is None or self._devices.process == 0:
+            return state
+        return self._restored(self.path, told, fresh)
 
     def _newest(self, fresh: TrainState) -> tuple[TrainState, bytes | None]:
         """The state and the content of the newest sound file; the fresh state if there is none."""
-        damaged = None
-        for path in kept(self.path) if self.resume else ():
-            try:
-                with _damaged(path):
-                    content = bounded_bytes(path, MOST_WEIGHT_BYTES)
-                state = self._restored(path, content, fresh)
-            except CheckpointError as error:
-                damaged = damaged or error
+        damage = None
+        for path in (self.path, previous(self.path)):
+            if not (self.resume and path.is_file()):
                 continue
-            if damaged is not None:
-                message = f"{damaged.what}; the run goes on from the checkpoint before it"
+            try:
+                content = bounded_bytes(path, MOST_WEIGHT_BYTES)
+                state = self._restored(path, content, fresh)
+            except DAMAGE as error:
+                damage = damage or _damage(path, error)
+                continue
+            if damage is not None:
+                message = f"{damage.what}; the run goes on from the checkpoint before it"
                 warnings.warn(message, TrainingWarning, stacklevel=3)
             return state, content
-        if damaged is not None:
-            raise damaged
+        if damage is not None:
+            raise damage
         return fresh, None
 
     def _restored(self, path: Path, content: bytes, fresh: TrainState) -> TrainState:
-        with _damaged(path):
-            arrays, document = _read(path, content)
-            self._check_same_run(path, document["fingerprint"])
-            state = _rebuilt(fresh, arrays, document)
-            self.seconds_before = float(document["seconds"])
+        arrays, document = _read(path, content)
+        self._check_same_run(path, document["fingerprint"])
+        state = _rebuilt(fresh, arrays, document)
+        self.seconds_before = float(document["seconds"])
         return state
 
     def _check_same_run(self, path: Path, found: dict[str, Any]) -> None:
-        if found["data"] != self._fingerprint["data"]:
+        if found["data"] != self._run["data"]:
             raise InputError(f"{path} belongs to a run on other data; start over with --force")
-        ours = json.loads(json.dumps(self._fingerprint))
-        ours, theirs = (run["settings"] | {"seed": run["seed"]} for run in (ours, found))
-        for name, value in ours.items():
-            if value != theirs.get(name):
+        for name, value in json.loads(json.dumps(self._run["settings"])).items():
+            other = found["settings"].get(name)
+            if value != other:
                 raise InputError(
-                    f"{path} belongs to a run with {name}={theirs.get(name)!r}, not {value!r}; use "
-                    "the same settings, or start over with --force"
+                    f"{path} belongs to a run with {name}={other!r}, not {value!r}; use the same "
+                    "settings, or start over with --force"
                 )
 
 
@@ -195,11 +193,6 @@ def previous(path: Path) -> Path:
     return path.with_name(f"{path.stem}.previous{path.suffix}")
 
 
-def kept(path: Path) -> list[Path]:
-    """The checkpoints that exist, the newest first."""
-    return [one for one in (path, previous(path)) if one.is_file()]
-
-
 def _read(path: Path, content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """The arrays and the document of a checkpoint, checked against each other."""
     header_size = int.from_bytes(content[:8], "little")
@@ -212,15 +205,13 @@ def _read(path: Path, content: bytes) -> tuple[dict[str, np.ndarray], dict[str, 
     return arrays, document
 
 
-@contextmanager
-def _damaged(path: Path) -> Iterator[None]:
-    """Turn any failure into a CheckpointError, apart from the refusal of another run."""
-    try:
-        yield
-    except DAMAGE as error:
-        if isinstance(error, InputError) and not isinstance(error, ModelFileError):
-            raise
-        raise CheckpointError(f"{path} is damaged ({described(error)})") from error
+def _damage(path: Path, error: Exception) -> CheckpointError:
+    """What is wrong with a checkpoint; that it belongs to another run is no damage."""
+    if isinstance(error, CheckpointError):
+        return error
+    if isinstance(error, InputError) and not isinstance(error, ModelFileError):
+        raise error
+    return CheckpointError(f"{path} is damaged ({described(error)})")
 
 
 def arrays_digest(arrays: dict[str, np.ndarray]) -> str:

@@ -77,7 +77,7 @@ def _trained(
     state = initial_state(samples, settings, task.n_outputs, start)
     for callback in callbacks:
         if isinstance(callback, Checkpoint):
-            callback.bind(settings.document(), settings.seed, samples)
+            callback.bind(settings.document(), samples)
             state = callback.restore(state)
     return train(
         samples,

@@ -17,7 +17,7 @@ import ctypes
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,16 +95,11 @@ def keep_memory() -> bool:
 
     Threads that have allocated memory already go on as before: call this first in a program.
     """
-    mallopt = _mallopt()
-    return mallopt is not None and all(mallopt(*option) == 1 for option in MALLOC_OPTIONS.items())
-
-
-def _mallopt() -> Callable[[int, int], int] | None:
-    """The function of glibc that sets such options; None in another C library."""
     try:
-        return ctypes.CDLL(None).mallopt
+        mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # no such function, or no such library
-        return None
+        return False
+    return all(mallopt(*option) == 1 for option in MALLOC_OPTIONS.items())
 
 
 # --- several processes -------------------------------------------------------------------------
@@ -126,12 +121,9 @@ def join(coordinator: str, n_processes: int | None, process: int | None) -> None
     from piefs.training.sharding import devices_of
 
     given = _checked(coordinator, n_processes, process)
+    given |= {"heartbeat_timeout_seconds": 15, "initialization_timeout": START_SECONDS}
     try:
-        jax.distributed.initialize(
-            **given,
-            heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
-            initialization_timeout=START_SECONDS,
-        )
+        jax.distributed.initialize(**given)
     except (RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
         reason = (

@@ -72,7 +72,7 @@ for schedule, objective in objectives.items():
     chunk = gather(samples, np.zeros((1200, 2), np.float32), np.arange(1200), (1, 1200))
     program = descend.lower(state, opt_state, chunk, TurnLoss(objective), Steps(0, 1, 1, 1e-3),
         optimizer=config.optimizer.rule, mesh=devices.mesh).compile()
-    print(devices.n_devices, program.as_text().count(" all-reduce("))
+    print(devices.mesh.size, program.as_text().count(" all-reduce("))
 """
 
 

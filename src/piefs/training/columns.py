@@ -9,7 +9,7 @@ import numpy as np
 from jax import Array
 
 from piefs.core.gradients import dot
-from piefs.core.maps import ScalarMap, is_single, n_maps
+from piefs.core.maps import ScalarMap, is_single, n_maps, stack
 from piefs.core.metric import MetricField
 from piefs.data.rows import Rows, scratch
 from piefs.training.batches import Samples
@@ -20,7 +20,6 @@ ENERGY_ROWS = 2**18  # that energies are taken over: beyond, their error is some
 FORM_ELEMENTS = 2**23  # of the gradients of all maps that are in memory at a time
 
 
-_one_map = jax.jit(lambda phi, x: phi(x))
 _all_maps = jax.jit(lambda maps, x: maps.coordinates(x))
 _log_scales = jax.jit(lambda metric, x: metric.log_scales(x))
 PROGRAMS = {
@@ -128,10 +127,7 @@ class Columns:
 
     def _put(self, phi: ScalarMap, values: np.ndarray) -> int:
         """Write the values of φ, or of the maps of a stack, to the next places; how many."""
-        if is_single(phi):
-            active = blockwise(lambda x: _one_map(phi, x), self.x, self.devices)[:, None]
-        else:
-            active = coordinates_of(phi, self.x, self.devices)
+        active = coordinates_of(stack([phi]) if is_single(phi) else phi, self.x, self.devices)
         values[:, self.n_frozen : self.n_frozen + active.shape[1]] = active
         return active.shape[1]
 

@@ -159,11 +159,6 @@ class Settings:
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.name not in hidden}
 
     @property
-    def is_plain(self) -> bool:
-        """Whether the document says all there is: no function stands in for a name."""
-        return not callable(self.metric.name) and type(self.weighting) in (Dampened, Static)
-
-    @property
     def maps_at_once(self) -> int:
         """How many maps descend together."""
         return 1 if self.solver == "sequential" else self.n_components

@@ -6,7 +6,7 @@ built-in data and the paper's own settings (LOG.md).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,10 @@ import numpy as np
 from piefs.training.batches import Row, Samples
 from piefs.training.config import Settings
 
-FEWEST_ROWS = 10
-"""A history of fewer rows says too little of where a run is going."""
+FEWEST_ROWS = 10  # a shorter history says too little of where a run is going
 
 GRAM_SHARE, RAW_GRAM_SHARE = 0.5, 10.0
-"""Maps that are all zero have ‖C − I‖² = K: half of that is as if half of them were missing. Where
+"""Maps that are all zero have ‖C − I‖² = K: half of that is as if half of them were missing. If
 whitening mends it afterwards, training may leave more (2 K on digits), but not ten times that of
 no maps at all: then they have run away."""
 
@@ -30,13 +29,17 @@ LARGEST_LOG_SCALE = 8.0
 """Half of −log of single precision's resolution: beyond it λ² outweighs all other terms of a sum.
 The paper's own runs end within ±7.1."""
 
+# Those of losses are shares of the loss of a constant prediction.
+
 STILL_FALLING = 0.04
 """A fall of the validation loss in the second half of the steps. Healthy runs have at most 0.03; in
 the last quarter none is to be seen in any run, since the rate has all but died out. (The loss on
 training rows falls on where they are learned by heart, which is no improvement.)"""
 
-OVERFITTED = 0.35
-"""How far the loss on validation rows may lie above that on training rows."""
+OVERFITTED = 0.35  # how far the loss on validation rows may lie above that on training rows
+LEARNED_BY_HEART, SPOILED = 0.03, 0.1
+"""The loss on training rows of a saturated readout, and how far that on validation rows has risen
+from its lowest."""
 
 GAPS = (
     ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),
@@ -44,11 +47,7 @@ GAPS = (
 )
 """Scores, the gap between training and validation rows that is reported, and its wording."""
 
-LABEL_ROWS = 2**20  # of which weights in double precision are in memory at a time
-
-LEARNED_BY_HEART, SPOILED = 0.03, 0.1
-"""The loss on training rows of a saturated readout, and how far that on validation rows has risen
-from its lowest. These, as the two above, are shares of the loss of a constant prediction."""
+LABEL_ROWS = 2**20  # whose weights are in memory in double precision at a time
 
 
 @dataclass(frozen=True)
@@ -119,19 +118,18 @@ def loss_by_chance(samples: Samples) -> float | None:
     total = samples.label_weights.sum(dtype=float)
     if samples.target.ndim == 1:
         n_classes = int(samples.target.max()) + 1
-        parts = (np.bincount(y, w, minlength=n_classes) for y, w in _labels(samples))
-        shares = sum(parts, start=np.zeros(n_classes)) / total
-        return float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
-    mean = sum(w @ y for y, w in _labels(samples)) / total
-    variance = sum(w @ (y - mean) ** 2 for y, w in _labels(samples)) / total
+        counts = _sum_over_rows(samples, lambda y, w: np.bincount(y, w, minlength=n_classes))
+        shares = counts[counts > 0] / total
+        return float(-np.sum(shares * np.log(shares)))
+    mean = _sum_over_rows(samples, lambda y, w: w @ y) / total
+    variance = _sum_over_rows(samples, lambda y, w: w @ (y - mean) ** 2) / total
     return max(float(np.mean(variance)), float(np.finfo(np.float32).tiny))
 
 
-def _labels(samples: Samples) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Targets and their weights in blocks: of very many, a copy in double precision is large."""
-    for start in range(0, len(samples), LABEL_ROWS):
-        rows = slice(start, start + LABEL_ROWS)
-        yield samples.targets[rows], samples.label_weights[rows].astype(np.float64)
+def _sum_over_rows(samples: Samples, of: Callable) -> Any:
+    """A sum in blocks: of very many rows, weights in double precision are large."""
+    rows = (slice(start, start + LABEL_ROWS) for start in range(0, len(samples), LABEL_ROWS))
+    return sum(of(samples.targets[i], samples.label_weights[i].astype(float)) for i in rows)
 
 
 def n_constants(evidence: Evidence) -> int:
@@ -221,8 +219,8 @@ def _losses(evidence: Evidence) -> Iterator[Finding]:
     losses, last, chance = shares_of_chance(evidence), evidence.history[-1], evidence.chance
     if not losses or chance is None:
         return
-    in_turn = evidence.settings.solver == "sequential"  # each new map lowers the loss again
     fall = late_fall(losses)
+    in_turn = evidence.settings.solver == "sequential"  # each new map lowers the loss again
     if evidence.was_cut_short and not in_turn and fall > STILL_FALLING:
         yield Finding(
             "still-improving",

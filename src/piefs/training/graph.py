@@ -7,6 +7,7 @@ on some of the rows; `solver="spectral"` trains on such a graph alone.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,7 +19,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from piefs.core.maps import ScalarMap
 from piefs.training.batches import Samples, some_rows
-from piefs.training.config import Optimizer, Settings
+from piefs.training.config import Metric, Optimizer, Settings
 from piefs.training.loop import train
 from piefs.training.state import TrainState
 
@@ -106,19 +107,17 @@ def distilled(
 ) -> tuple[ScalarMap, ...]:
     """A map for each eigenmap: Adam on E|Φ − ψ|² from a random start, in batches of 1,000 rows."""
     told = partial(tell, "maps that follow the graph")
-    plain = Settings(
+    plain = replace(
+        settings,
         solver="spectral",
-        n_components=settings.n_components,
         steps_per_component=N_STEPS,
         batch_size=N_POINTS,
         learning_rate=1e-3,
         weight_decay=0.0,
-        hidden=settings.hidden,
-        activation=settings.activation,
+        metric=Metric(),
         smoothness=0.0,
         optimizer=Optimizer("adam", 0.0, 5, 100, "auto", str(graph.x.dtype)),
         early_stopping=False,
-        seed=settings.seed,
     )
 
     def watch(state: TrainState) -> None:

@@ -18,7 +18,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,18 +76,16 @@ def drop_compiled_if_many() -> None:
 
 def mappings() -> int:
     """How many mappings of memory this process has; 0 if that cannot be known."""
-    try:
+    with suppress(OSError):
         return Path("/proc/self/maps").read_bytes().count(b"\n")
-    except OSError:
-        return 0
+    return 0
 
 
 def mappings_allowed() -> float:
     """How many a process may have."""
-    try:
+    with suppress(OSError, ValueError):
         return int(Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
-    except (OSError, ValueError):
-        return float("inf")
+    return float("inf")
 
 
 def keep_memory() -> bool:
@@ -126,27 +124,26 @@ def join(coordinator: str, n_processes: int | None, process: int | None) -> None
         jax.distributed.initialize(**given)
     except (RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
-        reason = (
-            f"JAX does not recognise a cluster here ({said}); give --coordinator HOST:PORT, "
-            "--num-processes and --process-id"
-            if coordinator == DETECTED
-            else f"the processes did not connect at {coordinator} within {START_SECONDS} s "
-            f"({said}); check that all were started, each with its own number, and that the "
-            "address can be reached"
-        )
-        raise InputError(reason) from error
-    with _silent_stdout():  # the library between CPUs prints a line for each connection
-        devices_of("all").any(False)
+        if coordinator == DETECTED:
+            raise InputError(
+                f"JAX does not recognise a cluster here ({said}); give --coordinator HOST:PORT, "
+                "--num-processes and --process-id"
+            ) from error
+        raise InputError(
+            f"the processes did not connect at {coordinator} within {START_SECONDS} s ({said}); "
+            "check that all were started, each with its own number, and that the address can be "
+            "reached"
+        ) from error
+    _connect_silently(devices_of("all"))
 
 
-@contextmanager
-def _silent_stdout() -> Iterator[None]:
-    """Keep standard output clean, even of compiled libraries: it may be JSON."""
+def _connect_silently(devices: Devices) -> None:
+    """The library between CPUs prints a line for each connection to what may be JSON."""
     sys.stdout.flush()
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     try:
-        yield
+        devices.any(False)
     finally:
         os.dup2(kept, 1)
         os.close(kept)
@@ -190,17 +187,13 @@ def is_first() -> bool:
 @contextmanager
 def entered_by_first(context: AbstractContextManager, devices: Devices) -> Iterator[None]:
     """Enter a context in the first process only; if that fails, all processes raise."""
-    if devices.n_processes == 1:
-        with context:
-            yield
-        return
     with ExitStack() as stack:
         failure = None
-        if devices.process == 0:
-            try:
+        try:
+            if devices.process == 0:
                 stack.enter_context(context)
-            except Exception as error:
-                failure = error
+        except Exception as error:
+            failure = error
         if devices.any(failure is not None):
             raise failure or InputError("the first process failed to start: see its message")
         yield

@@ -51,11 +51,6 @@ class Devices:
             return 1
         return len({device.process_index for device in self.mesh.devices.flat})
 
-    @property
-    def n_devices(self) -> int:
-        """How many devices share a batch."""
-        return 1 if self.mesh is None else self.mesh.size
-
     # What is put onto devices, and taken from them.
 
     def places(self, batch_size: int) -> np.ndarray:
@@ -64,20 +59,15 @@ class Devices:
         A batch has two halves (see `split_gram_error`); each device takes its share of either, and
         all take equally many rows, some of which then are padding, of weight zero.
         """
-        rows, n = np.arange(batch_size), self.n_devices
+        rows = np.arange(batch_size)
         if self.mesh is None:
             return rows
+        n = self.mesh.size
         halves = (rows[: batch_size // 2], rows[batch_size // 2 :])
         padded = (np.pad(half, (0, -len(half) % n), constant_values=-1) for half in halves)
         shares = np.concatenate([half.reshape(n, -1) for half in padded], axis=1)
-        return shares[self._own_devices()].ravel()
-
-    def _own_devices(self) -> np.ndarray:
-        import jax
-
-        assert self.mesh is not None
-        here = [device.process_index == jax.process_index() for device in self.mesh.devices.flat]
-        return np.flatnonzero(here)
+        own = set(self.mesh.local_devices)
+        return shares[[device in own for device in self.mesh.devices.flat]].ravel()
 
     def put(self, chunk: np.ndarray) -> Array:
         """A chunk's share of this process, shape (steps, rows, …), on its devices."""
@@ -96,11 +86,10 @@ class Devices:
         import jax
         from jax.sharding import NamedSharding, PartitionSpec
 
-        sharding, own_devices = NamedSharding(self.mesh, PartitionSpec()), self.mesh.local_devices
+        sharding = NamedSharding(self.mesh, PartitionSpec())
 
-        def copied(a: Array) -> Array:
-            own = [jax.device_put(a, device) for device in own_devices]
-            return jax.make_array_from_single_device_arrays(np.shape(a), sharding, own)
+        def copied(a: Any) -> Array:
+            return jax.make_array_from_process_local_data(sharding, np.asarray(a), np.shape(a))
 
         return jax.tree.map(copied, tree)
 
@@ -139,12 +128,11 @@ class Devices:
         """What the first process has to say, or None if it has nothing."""
         if self.n_processes == 1:
             return content
-        own = content if self.process == 0 else None
-        length = int(self.gathered(-1 if own is None else len(own))[0])
+        length = int(self.gathered(-1 if content is None else len(content))[0])
         if length < 0:
             return None
-        mine = np.frombuffer(bytes(length) if own is None else own, np.uint8)
-        return self.gathered(mine)[0].tobytes()
+        own = content if self.process == 0 and content is not None else bytes(length)
+        return self.gathered(np.frombuffer(own, np.uint8))[0].tobytes()
 
     def share_of(self, items: Iterable[T]) -> Iterator[T]:
         """The items that are for this process: each is taken by one."""

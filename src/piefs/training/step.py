@@ -5,14 +5,14 @@ so that its numbers are traced and need no other program, with
 
     loss(params, batch, total) → (value, record),
 
-where `record` is a pytree of numbers to be summed over the steps. Rows of a batch may be spread
-over devices: what the loss sums over rows must go through `total` (see `piefs.training.sharding`).
+where `record` is a pytree of numbers to be summed over the steps. What a loss sums over rows must
+go through `total`, since a batch may be spread over devices (see `piefs.training.sharding`).
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -46,14 +46,6 @@ TRANSFORMS: dict[str, optax.GradientTransformation] = {
 }
 
 
-class Loss(Protocol):
-    """What `descend` minimises; it must be a pytree."""
-
-    def __call__(self, params: Any, batch: Any, total: Total, /) -> tuple[Array, Any]:
-        """The value on a batch, and a record of numbers."""
-        ...
-
-
 class TurnLoss(eqx.Module):
     """The loss of a turn: an objective, with k maps frozen before it.
 
@@ -77,19 +69,19 @@ def objective_for(
     """What the settings ask to minimise on these rows."""
     # A batch of one row has no halves, and one of all rows is the population as far as is known.
     population_gram = settings.gram == "population" and 1 < settings.batch_size < len(samples)
+    anisotropy, energy_weight = settings.metric.anisotropy, settings.energy_weight
+    if settings.solver == "spectral":
+        return SpectralObjective(energy_weight, anisotropy, has_energy=energy_weight > 0)
     shared = {
         "readout_loss": readout_loss,
-        "anisotropy": settings.metric.anisotropy,
+        "anisotropy": anisotropy,
         "population_gram": population_gram,
         "n_rows": samples.n_effective,
     }
     if settings.solver == "sequential":
         return SequentialObjective(settings.weighting, **shared)
-    if settings.solver == "spectral":
-        has_energy = settings.energy_weight > 0
-        return SpectralObjective(settings.energy_weight, settings.metric.anisotropy, has_energy)
     prefix_weight = (settings.weighting.prefix or 0.0) if settings.solver == "nested" else 0.0
-    return JointObjective(settings.weighting.orth, settings.energy_weight, prefix_weight, **shared)
+    return JointObjective(settings.weighting.orth, energy_weight, prefix_weight, **shared)
 
 
 class Steps(NamedTuple):
@@ -107,7 +99,7 @@ def descend(
     params: Any,
     opt_state: optax.OptState,
     chunk: Any,
-    loss: Loss,
+    loss: Callable[[Any, Any, Total], tuple[Array, Any]],
     steps: Steps,
     *,
     optimizer: Optimizer,
@@ -117,18 +109,17 @@ def descend(
 
     A chunk is a pytree of arrays with a leading axis of steps; it may be longer than `steps.n`.
     What is given is not donated: if numbers have become infinite, it is what to go back to. One
-    compilation serves every map, every budget and every decay. With a `mesh` of devices the rows
-    of the chunk are spread over them, and all else is the same on each.
+    compilation serves every map, budget and decay. The devices of a `mesh` share the rows.
     """
+    is_alone = mesh is None
+    total = (lambda sums: sums) if is_alone else total_of_devices
 
-    def run(chunk: Any, params: Any, opt_state: optax.OptState, given: tuple) -> tuple:
-        (loss, steps), total = given, (lambda sums: sums) if mesh is None else total_of_devices
-
-        def step(i: Array, carry: tuple) -> tuple:
+    def run(chunk: Any, params: Any, opt_state: optax.OptState, loss: Any, steps: Steps) -> tuple:
+        def step(i: ArrayLike, carry: tuple) -> tuple:
             params, opt_state, sums = carry
             batch = jax.tree.map(lambda a: a[i], chunk)
             grads, record = jax.grad(loss, has_aux=True)(params, batch, total)
-            grads = grads if mesh is None else added_up(grads)
+            grads = grads if is_alone else added_up(grads)
             rate = rate_at(optimizer, steps.learning_rate, steps.first + i, steps.total)
             params, opt_state = moved(optimizer, params, grads, opt_state, rate, steps.weight_decay)
             return params, opt_state, jax.tree.map(jnp.add, sums, record)
@@ -139,15 +130,15 @@ def descend(
         end = jax.lax.fori_loop(0, steps.n, step, (params, opt_state, zeros))
         return *end, is_finite(end)
 
-    if mesh is not None:
+    if not is_alone:
         run = jax.shard_map(
             run,
             mesh=mesh,
-            in_specs=(PartitionSpec(None, ROWS), *[PartitionSpec()] * 3),
+            in_specs=(PartitionSpec(None, ROWS), *[PartitionSpec()] * 4),
             out_specs=PartitionSpec(),
             check_vma=False,  # `total_of_devices` says itself how it is differentiated
         )
-    return run(chunk, params, opt_state, (loss, steps))
+    return run(chunk, params, opt_state, loss, steps)
 
 
 def is_finite(tree: Any) -> Array:

@@ -4,6 +4,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -95,7 +96,7 @@ def test_one_device_takes_a_batch_as_it_is():
 
 @given(n_devices=st.integers(1, 9), batch=st.integers(2, 60))
 def test_devices_take_equal_shares_of_either_half_and_each_row_once(n_devices, batch):
-    places = AnyDevices(n_devices).places(batch).reshape(n_devices, -1)
+    places = any_devices(n_devices).places(batch).reshape(n_devices, -1)
     assert sorted(places[places >= 0]) == list(range(batch))
     n_first = -(-(batch // 2) // n_devices)
     first, second = places[:, :n_first], places[:, n_first:]
@@ -103,15 +104,10 @@ def test_devices_take_equal_shares_of_either_half_and_each_row_once(n_devices, b
     assert second[second >= 0].min() == batch // 2
 
 
-class AnyDevices(Devices):
+def any_devices(n):
     """Where rows go does not depend on there being so many devices."""
-
-    @property
-    def n_devices(self):
-        return self.mesh
-
-    def _own_devices(self):
-        return np.arange(self.n_devices)
+    numbers = np.arange(n)
+    return Devices(SimpleNamespace(size=n, devices=numbers, local_devices=numbers.tolist()))
 
 
 @pytest.mark.parametrize("wanted", ["some", 0, True, 1.5])

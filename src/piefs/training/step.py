@@ -11,6 +11,7 @@ go through `total`, since a batch may be spread over devices (see `piefs.trainin
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 

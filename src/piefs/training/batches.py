@@ -61,7 +61,7 @@ class Samples:
     @cached_property
     def targets(self) -> np.ndarray:
         """The targets, or zeros where there are none."""
-        return _constant(len(self), 0, np.int32) if self.target is None else self.target
+        return np.broadcast_to(np.int32(0), len(self)) if self.target is None else self.target
 
     @cached_property
     def weights(self) -> np.ndarray:
@@ -82,8 +82,8 @@ class Samples:
         return self._or_ones(self.label_weight)
 
     def _or_ones(self, weight: np.ndarray | None) -> np.ndarray:
-        dtype = self.x.dtype
-        return _constant(len(self), 1, dtype) if weight is None else np.asarray(weight, dtype)
+        one = np.ones((), self.x.dtype)  # the only one in memory
+        return np.broadcast_to(one, len(self)) if weight is None else np.asarray(weight, one.dtype)
 
 
 @dataclass(frozen=True)
@@ -94,11 +94,6 @@ class Validation:
     score: Callable[[np.ndarray], Row] = lambda outputs: {}
 
 
-def _constant(n: int, value: float, dtype: Any) -> np.ndarray:
-    """n times the same number, of which one is kept in memory."""
-    return np.broadcast_to(np.asarray(value, dtype), (n,))
-
-
 def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int) -> int:
     """How many batches go into a chunk: few enough that two chunks cost little memory.
 
@@ -106,8 +101,8 @@ def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int)
     """
     fitting = CHUNK_BYTES // (batch_size * n_features * itemsize)
     most = int(np.clip(fitting, 1, min(CHUNK_STEPS, interval)))
-    divisors = [length for length in range(most, 0, -1) if interval % length == 0]
-    return divisors[0] if 2 * divisors[0] > most else most
+    dividing = next(length for length in range(most, 0, -1) if interval % length == 0)
+    return dividing if 2 * dividing > most else most
 
 
 def row_stream(

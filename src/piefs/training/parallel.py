@@ -81,13 +81,13 @@ def open_workers(
 class Workers:
     """Jobs run in this process itself; the base of all workers."""
 
-    def __init__(self, function: Callable[..., Any], common: Any) -> None:
-        self.function, self.common = function, common
+    def __init__(self, function: Callable[..., Any], common: Any, n_workers: int = 1) -> None:
+        self.function, self.common, self._n_workers = function, common, n_workers
 
     @property
     def n_workers(self) -> int:
         """How many jobs run at a time."""
-        return 1
+        return self._n_workers
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Ended]:
         """The jobs as they end; one that fails does not stop the others.
@@ -131,7 +131,6 @@ class Workers:
         code = None
         for _ in range(MOST_DEATHS):
             future = self.submit(job)
-            wait([future])
             if not _is_dead(future):
                 return _ended(job, future)
             code = re.search(r"\w+\(-?\d+\)", str(future.exception()))
@@ -170,14 +169,9 @@ class Processes(Workers):
     def __init__(
         self, function: Callable[..., Any], common: Any, n_workers: int, stack: ExitStack
     ) -> None:
-        super().__init__(function, common)
-        self._n_workers = n_workers
+        super().__init__(function, common, n_workers)
         self._pool = self._new_pool()
         stack.callback(self._kill)
-
-    @property
-    def n_workers(self) -> int:
-        return self._n_workers
 
     def submit(self, job: Job) -> Future[Any]:
         try:

@@ -57,7 +57,7 @@ class ProgressBar:
                 self._task,
                 completed=self._stage.steps_done(state),
                 description=f"training, {self._stage.describe(state)}",
-                note="".join(f"validation {score}" for score in _scores(row)),
+                note=_score(row),
             )
 
     def end(self) -> None:
@@ -82,10 +82,11 @@ def _bar(console: Any) -> Any:
     )
 
 
-def _scores(row: dict[str, float]) -> list[str]:
+def _score(row: dict[str, float]) -> str:
     """The score on validation rows, in words, if there is one."""
-    forms = {"validation_accuracy": "accuracy {:.1%}", "validation_r2": "R² {:.3f}"}
-    return [form.format(row[name]) for name, form in forms.items() if name in row]
+    if "validation_accuracy" in row:
+        return f"validation accuracy {row['validation_accuracy']:.1%}"
+    return f"validation R² {row['validation_r2']:.3f}" if "validation_r2" in row else ""
 
 
 class ProgressPrinter:
@@ -125,12 +126,11 @@ class ProgressPrinter:
     def _losses(self, row: dict[str, float]) -> str:
         is_of_graph = self._stage.settings.solver == "spectral"
         loss = "distance to the graph" if is_of_graph else "class loss"
-        parts = [
-            f"Gram error {row['gram_error']:.4f}",
-            f"{loss} {row['loss_class']:.4f}, energy {row['loss_mde']:.4g}",
-            *(f"validation {score}" for score in _scores(row)),
-        ]
-        return ", ".join(parts)
+        score = _score(row)
+        return (
+            f"Gram error {row['gram_error']:.4f}, {loss} {row['loss_class']:.4f}, "
+            f"energy {row['loss_mde']:.4g}{', ' if score else ''}{score}"
+        )
 
 
 class Pace:
@@ -142,9 +142,7 @@ class Pace:
     def time_left(self, done: int, total: int) -> str:
         """The words "; about … left", or none if that is not known or nothing is left."""
         now = time.monotonic()
-        if self._first is None:
-            self._first = now, done
-        then, done_then = self._first
+        then, done_then = self._first = self._first or (now, done)
         if not done_then < done < total:
             return ""
         return f"; about {in_words((total - done) * (now - then) / (done - done_then))} left"

@@ -225,6 +225,7 @@ def test_the_command_line_tells_what_went_wrong_and_shows_no_python_warning(monk
         "energies": [1.0],
         "seconds": 1.0,
         "steps_per_second": 1.0,
+        "steps": 1,
         "steps_saved": 0,
         "warnings": [asdict(Finding("metric", "The metric is degenerate.", "Bound it."))],
     }

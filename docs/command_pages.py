@@ -23,7 +23,7 @@ def commands(group: object, prefix: str) -> list[tuple[str, object]]:
 
 def page() -> str:
     """The help of every command as one page."""
-    from piefs.app.main import app
+    from piefs.app.commands import app
 
     parts = [HEAD]
     for name, command in commands(typer.main.get_command(app), "piefs"):

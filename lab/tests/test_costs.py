@@ -25,7 +25,11 @@ N_FEATURES, N_CLASSES = 7, 3
 def spread(request):
     """A state, and a chunk for a mesh of one device, where all messages are sent, if to nobody."""
     config = Settings(
-        n_components=4, metric=Metric(request.param), steps_per_component=1, activation="relu"
+        solver="nested",
+        n_components=4,
+        metric=Metric(request.param),
+        steps_per_component=1,
+        activation="relu",
     )
     devices = Devices(Mesh(np.array(jax.devices()[:1]), (ROWS,)))
     samples = Samples(np.zeros((8, N_FEATURES), np.float32), np.zeros(8, np.int32), devices=devices)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from piefs import EigenProblem, EigenSolver, PIEFSTransformer
-from piefs.app.main import main
+from piefs.app.commands import main
 from piefs.errors import InputError
 from piefs.operators import Box
 from piefs.training import runtime
@@ -93,7 +93,7 @@ class CheckedError(Exception):
 @pytest.mark.parametrize(
     ("module", "fit"),
     [
-        ("piefs.training.loop", lambda: PIEFSTransformer(1).fit(np.eye(4))),
+        ("piefs.training.loop", lambda: PIEFSTransformer(1, solver="joint").fit(np.eye(4))),
         ("piefs.operators.solver", lambda: EigenSolver(2).solve(EigenProblem(Box([0.0], [1.0])))),
     ],
 )
@@ -160,7 +160,7 @@ def test_processes_of_jobs_keep_their_memory():
 
 def test_the_command_line_keeps_its_memory(monkeypatch):
     called = mock.Mock()
-    monkeypatch.setattr(sys.modules["piefs.app.main"], "keep_memory", called)
+    monkeypatch.setattr(sys.modules["piefs.app.commands"], "keep_memory", called)
     monkeypatch.setattr("sys.argv", ["piefs", "--help"])
     with pytest.raises(SystemExit):
         main()

@@ -14,6 +14,6 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    from piefs.app.main import main
+    from piefs.app.commands import main
 
     main()

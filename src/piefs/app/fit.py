@@ -27,14 +27,6 @@ DECIDED = ("gram", "held_out", "graph_rows", "whiten", "seed", "leading_variance
 KEYWORDS = (*(f.name for f in fields(Settings) if f.name not in DECIDED), "class_weight")
 """The estimators' keywords that a file of settings may have."""
 
-DEMO_SETTINGS: dict[str, Any] = {
-    "preset": "default",
-    "n_components": 8,
-    "steps_per_component": 1000,
-    "early_stopping": False,
-    "optimizer": {"log_every": 50},
-}
-
 
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("runs/demo"),
@@ -46,7 +38,7 @@ def demo(
     console = Console(quiet=quiet or as_json)
     data = load("two-moons")
     describe(console, data)
-    metrics = _run(console, data, out, force=True, **DEMO_SETTINGS | {"random_state": seed})
+    metrics = _run(console, data, out, force=True, n_components=8, random_state=seed)
     _tell_results(console, metrics, out, as_json=as_json)
 
 

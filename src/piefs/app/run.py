@@ -56,16 +56,21 @@ def run(
     table, folder = table or TableDetails.of_numbers(data), RunFolder(out)
     estimator = ESTIMATORS[task](**{"standardize": data.standardize, **keywords})
     n_rows = rows_to_learn_from(estimator.solver, data.train.x, table.unlabeled)
-    settings = estimator.check_settings(n_rows, supervised=task != "unsupervised")
+    settings = estimator.check_settings(
+        n_rows,
+        n_features=data.train.x.shape[1],
+        n_classes=len(data.class_names),
+        supervised=task != "unsupervised",
+    )
     devices = devices_in_use()
     cleared = [folder.clear] if force and devices.process == 0 else []
-    estimator.callbacks = [lambda _: cleared and cleared.pop()(), *callbacks]
     checkpoint, begun = None, time.monotonic()
     if SOLVERS[settings.solver].takes_steps:
         from piefs.training.checkpoint import Checkpoint
 
         checkpoint = Checkpoint(folder.checkpoint, every_seconds=checkpoint_seconds, resume=resume)
-        estimator.callbacks.insert(1, checkpoint)
+        clearing = lambda _: cleared and cleared.pop()()  # noqa: E731
+        estimator.callbacks = [clearing, checkpoint, *callbacks]
     with entered_by_first(folder.locked(resume=resume, force=force), devices):
         readout = _fitted(estimator, data, table.unlabeled)
         if devices.n_processes > 1:

@@ -15,6 +15,10 @@ RELATIVE_FLOOR = 1e-7
 """Directions whose variance is below this share of the largest are noise of the arithmetic."""
 
 
+KRYLOV, RANK_FLOOR = 128, 1e-8
+"""Directions beside the leading ones, and singular values that count as zero."""
+
+
 class Whitening(NamedTuple):
     """Lower triangular `mixing` M and its inverse: Φ′ = MΦ has Gram matrix M C Mᵀ = I."""
 
@@ -58,3 +62,28 @@ def ritz(dirichlet: np.ndarray, c: np.ndarray) -> Ritz:
     rotation = vectors.T
     largest = np.take_along_axis(rotation, np.abs(rotation).argmax(axis=1)[:, None], axis=1)
     return Ritz(values, rotation * np.where(largest < 0, -1.0, 1.0))
+
+
+def leading_of_diagonal_and_rank(
+    diagonal: np.ndarray, u: np.ndarray, n: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The n leading eigenpairs of diag(δ) + uuᵀ, δ falling, of an order m that may be large.
+
+    To rounding they lie in the span of the leading unit vectors and of u, δu, δ²u, … below those.
+    """
+    m, n = len(diagonal), min(n, len(diagonal))
+    n_units = min(m, 2 * n + 64)
+    below = diagonal[n_units:, None]
+    rest = np.zeros((m - n_units, 0))
+    block, size, _ = np.linalg.svd(u[n_units:], full_matrices=False)
+    block = block[:, size > RANK_FLOOR * max(size.max(initial=0), np.finfo(float).tiny)]
+    while block.shape[1] > 0 and rest.shape[1] + block.shape[1] <= min(m - n_units, KRYLOV):
+        rest = np.hstack([rest, block])
+        block = below * block
+        for _ in range(2):  # once is not enough in floating point
+            block -= rest @ (rest.T @ block)
+        block = np.linalg.qr(block)[0]
+    basis = scipy.linalg.block_diag(np.eye(n_units), rest)
+    across = basis.T @ u
+    rho, v = scipy.linalg.eigh(basis.T @ (diagonal[:, None] * basis) + across @ across.T)
+    return rho[::-1][:n], (basis @ v)[:, ::-1][:, :n]

@@ -25,6 +25,7 @@ KINDS = {
     "ScalarMap": "maps",
     "MLP": "networks",
     "ClosedForm": "agop",
+    "KernelMaps": "kernel",
     **dict.fromkeys(("Off", "Diag", "SharedDiag"), "metric"),
     **dict.fromkeys(("RotatedDiag", "SharedRotation", "Composed"), "metric"),
     **dict.fromkeys(("Trotter", "Chain", "Brickwall", "Butterfly"), "rotations"),

@@ -84,7 +84,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_outpu
 
     def _settings_for(self, given: TrainingRows) -> Settings:
         """The settings for these rows, with what depends on them decided."""
-        facts = given.facts(self.solver)
+        facts = replace(given.facts(self.solver), descends=self._asks_for_steps())
         settings = replace(decided(self._asked(), facts), seed=self._seed())
         if self.batch_size not in (None, "auto") and int(self.batch_size) > facts.n_rows:
             warnings.warn(

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from piefs.core.ritz import Ritz, ritz
 from piefs.errors import InputError
-from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers
+from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers, left_out_scores
 from piefs.estimators.inputs import checked_arrays
 from piefs.training.config import Settings
 from piefs.training.evaluation import evaluate
@@ -35,6 +35,7 @@ class Coordinates(TransformerMixin):
     gram_: np.ndarray
     dirichlet_: np.ndarray
     _dtype: np.dtype
+    left_out_: np.ndarray | None
     fit: Callable[..., Any]
 
     def fit_transform(
@@ -48,20 +49,26 @@ class Coordinates(TransformerMixin):
     ) -> np.ndarray:
         """Fit, and give the coordinates of the training rows.
 
-        With `cross_fit` (True for five folds, or their number) each row's coordinates come from a
-        model that has not seen it: what a model trained on top of them should be given, since
-        coordinates that were shaped by labels flatter the rows they were fitted on. The model of
-        all rows is fitted too; `cross_fit_scores_` has its score on its own rows, and that of the
-        folds' models on rows they have not seen. With `dask`, the address of a Dask scheduler or
-        a client of it, the folds are fitted there, at the same time.
+        With `cross_fit` each row's coordinates come from a model that has not seen it: what a model
+        trained on top of them should be given, since coordinates that were shaped by labels flatter
+        the rows they were fitted on. True takes the solver's leave-one-out coordinates, which are
+        free, if it has them, and five folds otherwise; a number asks for so many folds. The model
+        of all rows is fitted too; `cross_fit_scores_` has its score on its own rows, and that on
+        rows left out. With `dask`, the address of a Dask scheduler or a client of it, the folds
+        are fitted there, at the same time.
         """
         if not cross_fit:
             if dask is not None:
                 raise InputError("dask= is for the folds of cross_fit: ask for those too")
             return self.fit(X, y, **fit_params)._coordinates(X)
         n_folds = check_folds(cross_fit, X)
+        is_fitted = cross_fit is True and dask is None
+        if is_fitted and (left_out := self.fit(X, y, **fit_params).left_out_) is not None:
+            self.cross_fit_scores_ = left_out_scores(self, X, y)
+            return left_out[: len(X)]
         with fold_workers(self, X, y, fit_params, dask) as workers:
-            self.fit(X, y, **fit_params)
+            if not is_fitted:
+                self.fit(X, y, **fit_params)
             honest, self.cross_fit_scores_ = cross_fitted(self, X, y, n_folds, workers)
         return honest
 

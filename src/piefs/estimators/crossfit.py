@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import orthogonal_procrustes
 from sklearn.base import clone, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import KFold, StratifiedKFold
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
@@ -83,6 +84,19 @@ def cross_fitted(
         return honest, None
     held_out = float(np.mean([scores[i] for i in sorted(scores)]))
     return honest, {"train": estimator.score(X, y), "held_out": held_out}
+
+
+def left_out_scores(estimator: Any, X: Any, y: Any) -> dict[str, float] | None:
+    """The score on the training rows, and on their coordinates as if each had been left out."""
+    if not hasattr(estimator, "score"):
+        return None
+    outputs = estimator.model_.readout(estimator.left_out_[: len(y)])
+    if is_classifier(estimator):
+        held_out = accuracy_score(y, estimator.classes_[outputs.argmax(axis=1)])
+    else:
+        numbers = outputs * estimator.target_scale_ + estimator.target_center_
+        held_out = r2_score(np.reshape(y, numbers.shape), numbers)
+    return {"train": estimator.score(X, y), "held_out": float(held_out)}
 
 
 def _rows_at(X: Any, rows: np.ndarray) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from piefs.core.weighting import Static
 from piefs.errors import InputError
-from piefs.training.config import Settings
+from piefs.training.config import Metric, Optimizer, Settings
 
 PASSES, FEWEST_STEPS, MOST_STEPS = 16, 2000, 20_000
 """The rule for steps_per_component="auto": passes over the rows, within limits."""
@@ -23,6 +23,15 @@ STREAMED_WINDOW = 2**17  # rows among which those read from a file are shuffled
 MOST_MAPS, ROWS_A_MAP = 32, 10
 """n_components="auto" trains at most so many maps, and no more than one for every ten rows."""
 
+MANY_FEATURES, MANY_ROWS = 100, 10_000
+"""With more of both, as images and embeddings have, networks descend."""
+
+OF_DESCENT = (
+    *("hidden", "activation", "smoothness", "weighting", "steps_per_component", "batch_size"),
+    *("learning_rate", "weight_decay", "optimizer", "early_stopping", "pretraining"),
+)
+"""Keywords that mean nothing to the solver in closed form."""
+
 STEPS_TO_STOP_IN, FEWEST_ROWS, MOST_ROWS = 200, 100, 10_000
 """All maps at once stop early by default beyond so many steps, with so many rows: fewer held-out
 rows say little, and with more there is little overfitting in the passes over them."""
@@ -32,7 +41,8 @@ rows say little, and with more there is little overfitting in the passes over th
 class Facts:
     """What a decision needs to know of the data.
 
-    `n_rows` counts what settings follow from: for "spectral", unlabelled rows too.
+    `n_rows` counts what settings follow from: for "spectral", unlabelled rows too. `descends` is
+    set if something only makes sense where maps descend: callbacks, a warm start, several devices.
     """
 
     n_rows: int
@@ -40,6 +50,8 @@ class Facts:
     is_supervised: bool = True
     is_streamed: bool = False
     is_validated: bool = False
+    n_classes: int = 0
+    descends: bool = False
 
 
 def rows_to_learn_from(solver: str | None, rows: Any, unlabeled: Any) -> int:
@@ -49,8 +61,10 @@ def rows_to_learn_from(solver: str | None, rows: Any, unlabeled: Any) -> int:
 
 def decided(settings: Settings, facts: Facts) -> Settings:
     """The settings for these data; an InputError if they cannot work together, or with the data."""
-    _check_auto_components(settings, facts)
     settings = replace(settings, solver=_solver(settings, facts))
+    _check_auto_components(settings, facts)
+    if settings.solver == "eigen":
+        return _closed_form(settings, facts)
     check_relevance(settings)
     settings = replace(settings, n_components=_n_components(settings, facts))
     n_rows = min(facts.n_rows, settings.graph_rows) if _is_spectral(settings) else facts.n_rows
@@ -124,29 +138,60 @@ def _check_auto_components(settings: Settings, facts: Facts) -> None:
             'n_components="auto" needs labels, since the loss on held-out ones decides: give '
             "their number, or fit with labels"
         )
-    if settings.solver not in ("nested", "sequential"):
+    if settings.solver not in ("eigen", "nested", "sequential"):
         raise InputError(
             'n_components="auto" needs maps that have an order, and with solver='
-            f'"{settings.solver}" they have none: take "nested" or "sequential"'
+            f'"{settings.solver}" they have none: take "eigen", "nested" or "sequential"'
         )
 
 
 def _solver(settings: Settings, facts: Facts) -> str:
     """The solver that fits the mode: order by labels needs labels, and a graph needs rows."""
-    if settings.solver != "nested" or facts.is_supervised:
-        found = settings.solver
-    elif "solver" in settings.asked:
+    found = settings.solver
+    if found == "auto":
+        found = "eigen" if _is_table(settings, facts) else "nested"
+        if found == "nested" and not facts.is_supervised:
+            needed = settings.asked.get("n_components", 1) + 2
+            found = "spectral" if facts.n_rows >= needed else "joint"
+    elif found == "nested" and not facts.is_supervised:
         raise InputError('solver="nested" needs labels; without them use "spectral" or "joint"')
-    else:
-        needed = settings.asked.get("n_components", 1) + 2
-        found = "spectral" if facts.n_rows >= needed else "joint"
-    has_loss = found == "sequential" or (found != "spectral" and facts.is_supervised)
+    has_loss = found in ("eigen", "sequential") or (found != "spectral" and facts.is_supervised)
     if settings.early_stopping is True and not has_loss:
         raise InputError(
             f'early_stopping watches a loss on labels, and solver="{found}" has none here until '
             "its steps are over: leave it out"
         )
     return found
+
+
+def _is_table(settings: Settings, facts: Facts) -> bool:
+    """Whether the closed form fits: few columns or few rows, and no keyword that asks for steps."""
+    is_small = facts.n_features <= MANY_FEATURES or facts.n_rows <= MANY_ROWS
+    metric = settings.asked.get("metric", Metric())
+    asks_for_steps = facts.descends or set(settings.asked) & set(OF_DESCENT)
+    return is_small and not asks_for_steps and metric in (Metric(), Metric("diag"))
+
+
+def _closed_form(settings: Settings, facts: Facts) -> Settings:
+    """Settings of the solver "eigen", which takes no steps."""
+    if found := [name for name in OF_DESCENT if name in settings.asked]:
+        raise InputError(
+            f'{found[0]} has no meaning with solver="eigen", which takes no steps: leave it out, '
+            'or take solver="nested"'
+        )
+    metric = settings.asked.get("metric", Metric("diag"))
+    if metric not in (Metric(), Metric("diag")):
+        raise InputError(
+            f'solver="eigen" learns a scaling of the inputs, metric="diag", or none, "off": '
+            f"metric={metric.name!r} needs a solver that descends"
+        )
+    n = _n_components(settings, facts)
+    if "n_components" not in settings.asked:
+        n = min(max(n, facts.n_classes - 1), facts.n_rows)
+    optimizer: Optimizer = replace(settings.optimizer, dtype="float64", shuffle_window=None)
+    return replace(
+        settings, n_components=n, metric=metric, optimizer=optimizer, early_stopping=False
+    )
 
 
 def _n_components(settings: Settings, facts: Facts) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,6 +18,7 @@ from piefs.estimators.decisions import Facts, decided
 from piefs.estimators.persistence import from_plain, to_plain
 from piefs.estimators.renamed import RENAMED, merged
 from piefs.training.config import Metric, Optimizer, Settings
+from piefs.training.sharding import devices_in_use
 
 if TYPE_CHECKING:
     from piefs.training.callbacks import Callback
@@ -32,17 +34,21 @@ PARAMETERS = """
         keeps the fewest leading ones that match the best loss on held-out rows. It needs labels.
     preset : {"default", "paper", "fast"}
         Named set of settings: what we recommend, the paper to the letter, a first look.
-    solver : {"nested", "joint", "sequential", "spectral", "auto"}
-        All maps at once and in order of importance; all at once without order; one after the
-        other, earlier ones frozen (the paper); all at once towards the eigenmaps of a
-        neighbourhood graph, with labels for the readout alone: for few labels among many rows.
+    solver : {"eigen", "nested", "joint", "sequential", "spectral", "auto"}
+        In closed form, over a kernel whose metric is learned: for tables, in seconds. Or networks
+        that descend: all maps at once and in order of importance; all at once without order; one
+        after the other, earlier ones frozen (the paper); all at once towards the eigenmaps of a
+        neighbourhood graph, with labels for the readout alone. "auto" is "eigen", but "nested" for
+        more than 10,000 rows of more than 100 columns, or if a keyword asks for steps.
     metric : str, Metric or callable
         A(x) inside the Dirichlet energy: "off" (the identity), "diag" (a scaling Λ), "agop" (the
         best metric that all points share), or a rotation followed by a scaling ("trotter",
         "chain", "brickwall", "butterfly", "householder", "cayley", "exponential", "dense").
         `Metric(name, scope, constraint, bound, depth, hidden, anisotropy)` has its options; a
-        function (key, n_features) -> MetricField gives a metric of your own.
+        function (key, n_features) -> MetricField gives a metric of your own. The solver "eigen"
+        learns a scaling of the inputs, "diag", or takes none, "off".
     hidden, activation : sequence of int, str
+        These and what follows, up to `pretraining`, are for solvers that descend.
         Widths of the hidden layers of each φ; relu, tanh, softplus, gelu, silu or sin, or "auto":
         silu for at most 64 features, relu for more.
     smoothness : float
@@ -184,9 +190,23 @@ class Configurable(BaseEstimator):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(from_plain(state))
 
-    def check_settings(self, n_rows: int, *, supervised: bool = True) -> Settings:
-        """What the keywords come to for `n_rows` rows; an InputError if they cannot work."""
-        return decided(self._asked(), Facts(n_rows, is_supervised=supervised))
+    def check_settings(
+        self,
+        n_rows: int,
+        *,
+        n_features: int = 1,
+        n_classes: int = 0,
+        supervised: bool = True,
+    ) -> Settings:
+        """What the keywords come to for such rows; an InputError if they cannot work."""
+        facts = Facts(n_rows, n_features, supervised, n_classes=n_classes)
+        return decided(self._asked(), replace(facts, descends=self._asks_for_steps()))
+
+    def _asks_for_steps(self) -> bool:
+        """Whether something is asked for that only a solver that descends can do."""
+        is_watched = bool(self.callbacks or getattr(self, "_skl_callbacks", None))
+        starts_warm = isinstance(self.pretraining, Model)
+        return is_watched or starts_warm or devices_in_use().mesh is not None
 
     def _asked(self) -> Settings:
         """The settings as they are asked for."""

@@ -48,17 +48,20 @@ class TrainingRows:
 
     def facts(self, solver: str | None) -> Facts:
         """What decides on settings."""
+        classes = None if self.targets is None or self.targets.ndim > 1 else self.targets
         return Facts(
             rows_to_learn_from(solver, self.X, self.unlabeled),
             self.X.shape[1],
             self.targets is not None,
             is_lazy(self.X),
             self.held_out is not None,
+            0 if classes is None else int(classes.max()) + 1,
         )
 
     def with_rows_set_aside(self, settings: Settings) -> TrainingRows:
         """The same with rows held out, where the settings need some and none are given."""
-        is_needed = settings.early_stopping or settings.chooses_n_components
+        chooses = settings.chooses_n_components and settings.solver != "eigen"
+        is_needed = settings.early_stopping or chooses
         if self.held_out is not None or not is_needed:
             return self
         most = MOST_HELD_OUT / len(self.X) if is_lazy(self.X) else 1.0

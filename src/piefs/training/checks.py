@@ -40,7 +40,7 @@ def check(settings: Settings) -> None:
     if not (_is_number(optimizer.warmup) and 0 <= optimizer.warmup < 1):
         raise InputError(f"warmup must be a share of the steps below 1, not {optimizer.warmup!r}")
     check_widths("hidden", settings.hidden)
-    _check_choice("solver", settings.solver, tuple(SOLVERS))
+    _check_choice("solver", settings.solver, (*SOLVERS, "auto"))
     _check_choice("activation", settings.activation, (*ACTIVATIONS, "auto"))
     _check_choice("optimizer", optimizer.name, ("adam", "sgd"))
     _check_choice("dtype", optimizer.dtype, ("float32", "float64"))

@@ -79,7 +79,7 @@ class Settings:
     """
 
     preset: str = "default"
-    solver: str = "nested"
+    solver: str = AUTO
     n_components: int = 16
     steps_per_component: int = AUTO
     batch_size: int = AUTO
@@ -108,8 +108,9 @@ class Settings:
             raise InputError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
         settings = PRESETS[preset]
         asked = {name: value for name, value in keywords.items() if value is not None}
-        if asked.get("solver") == "auto":
-            del asked["solver"]
+        for name in ("solver", "metric"):
+            if isinstance(asked.get(name), str) and asked[name] == "auto":
+                del asked[name]
         solver = asked.get("solver", settings.solver)
         if solver == "sequential" != settings.solver:
             settings = replace(settings, **ONE_BY_ONE)

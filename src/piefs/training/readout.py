@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
@@ -17,6 +17,7 @@ from piefs.training.solvers import Task
 
 ROWS_TO_CHOOSE_BY = 20_000
 AS_GOOD = 0.02  # of the loss by chance: what so small a share brings is not worth a map
+PENALTIES = np.logspace(-3, 5, 17)
 FAR_BELOW = 100.0  # a logit for classes that no row with a weight has
 
 
@@ -35,15 +36,16 @@ def solved_readout(phi: np.ndarray, samples: Samples, n_outputs: int) -> Readout
     """The readout of coordinates, shape (n, K), that fits the labelled rows best.
 
     Of min Σ_i w_i L(W φ(x_i) + b, y_i) + penalty, with scikit-learn's own: the logistic loss and
-    |W|²/2 for classes, the squared error and |W|² for numbers. w are the label weights, divided by
-    their mean, since only their ratios count; rows of weight zero have no label.
+    |W|²/2 for classes, the squared error and, of some multiples of |W|², the one of the smallest
+    leave-one-out error for numbers. w are the label weights, divided by their mean, since only
+    their ratios count; rows of weight zero have no label.
     """
     rows = np.flatnonzero(samples.label_weights > 0)
     weight = np.asarray(samples.label_weights[rows], np.float64)
     weight /= weight.mean()
     phi, targets = np.asarray(phi[rows], np.float64), samples.targets[rows]
     if targets.ndim > 1:
-        line: Any = Ridge(alpha=1.0).fit(phi, targets, weight)
+        line: Any = RidgeCV(PENALTIES).fit(phi, targets, weight)
         return _readout(line.coef_.reshape(-1, phi.shape[1]), line.intercept_, samples)
     curve: Any = LogisticRegression(C=1.0, max_iter=1000).fit(phi, targets, weight)
     slopes, offsets = curve.coef_, curve.intercept_

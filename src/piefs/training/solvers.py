@@ -100,8 +100,9 @@ class Solver(NamedTuple):
         return self.module == "piefs.training.descent"
 
 
-SOLVERS = {
-    name: Solver("piefs.training.descent") for name in ("nested", "joint", "sequential", "spectral")
+DESCENT = ("nested", "joint", "sequential", "spectral")
+SOLVERS = {"eigen": Solver("piefs.training.eigen", "robust")} | {
+    name: Solver("piefs.training.descent") for name in DESCENT
 }
 
 

@@ -33,11 +33,12 @@ def test_the_kernel_is_positive_definite(rng):
     assert np.linalg.eigvalsh(Kernel(np.zeros(2), 1.0, 0.0)(x, x))[0] > 0
 
 
-def test_distances_by_threads_are_those_of_one(rng, monkeypatch):
-    x, z = rng.normal(size=(70, 3)), rng.normal(size=(9, 3))
-    whole = kernel.distances(x, z)
-    monkeypatch.setattr(kernel, "BLOCK_ROWS", 16)
-    np.testing.assert_array_equal(kernel.distances(x, z), whole)
+def test_blocks_and_threads_make_no_difference(maps, rng, monkeypatch):
+    x, z, k = rng.normal(size=(70, 3)), rng.normal(size=(9, 3)), Kernel(np.zeros(3), 0.3, 0.2)
+    whole, coordinates = k(x, z), maps.coordinates(x)
+    monkeypatch.setattr(kernel, "CACHED_ELEMENTS", 64)
+    np.testing.assert_array_equal(k(x, z), whole)
+    np.testing.assert_allclose(maps.coordinates(x), coordinates, rtol=1e-12)
 
 
 def test_the_evidence_is_that_of_a_gaussian_process(rng):
@@ -56,7 +57,6 @@ def test_the_evidence_is_that_of_a_gaussian_process(rng):
 def test_the_gradient_of_the_evidence_is_that_of_finite_differences(rng):
     x, y = toy(rng)
     evidence = Evidence(x, y, rng.uniform(0.5, 2, len(x)), 2)
-    evidence.apart = evidence.apart.astype(np.float32)
     p, step = np.array([0.1, -0.3, 0.2, -1.0, -0.5, -1.0]), 1e-2
     unit = step * np.eye(len(p))
     # Distances are in single precision, so the step is large and the formula of fourth order.

@@ -19,8 +19,9 @@ import numpy as np
 import scipy.linalg as la
 from scipy.linalg.lapack import dpotri  # pyright: ignore[reportAttributeAccessIssue]
 from scipy.spatial.distance import cdist, pdist, squareform
+from threadpoolctl import threadpool_limits
 
-BLOCK_ROWS = 2048  # between which distances are shared out to threads
+CACHED_ELEMENTS, FEW_BLOCKS = 2**17, 4
 JITTER = 1e-8
 LEAST, MOST = -10.0, 6.0
 """Limits of the logarithms of noise and of a and c."""
@@ -29,6 +30,7 @@ PRIOR = 0.2
 """Weight of the variance of log λ beside the evidence of a row."""
 
 STEPS, RATE = 25, 0.15
+EQUAL_ROWS = 250
 WIDTHS = (0.25, 0.5, 1, 2, 4, 8)
 """Of equal λ: lengths in units of the median distance of two rows."""
 
@@ -50,30 +52,33 @@ class Kernel:
 
     def __call__(self, x: np.ndarray, z: np.ndarray) -> np.ndarray:
         """k(x_i, z_j), shape (n, m)."""
-        lam = self.lam
-        x_lam, z_lam = x * lam, z * lam
-        d = distances(x_lam, z_lam)
-        half = 0.5 * self.additive
-        found = (half * np.abs(x_lam).sum(axis=1))[:, None] + half * np.abs(z_lam).sum(axis=1)
-        found -= half * d
-        found += (self.linear / x.shape[1]) * (x @ z.T)
-        found += np.exp(-d, out=d)
+        x_lam, z_lam, half = x * self.lam, z * self.lam, 0.5 * self.additive
+        x_reach, z_reach = half * np.abs(x_lam).sum(axis=1), half * np.abs(z_lam).sum(axis=1)
+        found = x @ (z.T * (self.linear / x.shape[1]))
+
+        def add(rows: slice) -> None:
+            d = cdist(x_lam[rows], z_lam, "cityblock")
+            block = found[rows]
+            block += z_reach
+            block += x_reach[rows, None]
+            block += np.exp(-d)
+            d *= half
+            block -= d
+
+        by_rows(add, len(x), len(z))
         return found
 
 
-def distances(x: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """Σ_i |x_i − z_i|, shape (n, m), by one thread a core."""
-    if len(x) <= BLOCK_ROWS:
-        return cdist(x, z, "cityblock")
-    found = np.empty((len(x), len(z)))
-
-    def fill(start: int) -> None:
-        rows = slice(start, start + BLOCK_ROWS)
-        cdist(x[rows], z, "cityblock", out=found[rows])
-
+def by_rows(function: Callable[[slice], None], n: int, width: int) -> None:
+    """Call a function for blocks of n rows that fit a core's cache, in one thread a core."""
+    step = max(1, CACHED_ELEMENTS // max(width, 1))
+    blocks = [slice(start, start + step) for start in range(0, n, step)]
+    if len(blocks) < FEW_BLOCKS:
+        for block in blocks:
+            function(block)
+        return
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(fill, range(0, len(x), BLOCK_ROWS)))
-    return found
+        list(pool.map(function, blocks))
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,14 +102,18 @@ class KernelMaps:
         lam = np.exp(self.log_lam)
         z_lam, ends = z * lam, self.landmarks * lam
         half = 0.5 * self.additive
-        if isinstance(z, np.ndarray):
-            d = distances(z_lam.astype(float), ends.astype(float)).astype(self.weights.dtype)
-            exp = np.exp
-        else:  # a tracer or an array of JAX
-            exp = z.__array_namespace__().exp
-            d = abs(z_lam[:, None] - ends).sum(axis=2)
         straight = half * abs(z_lam).sum(axis=1)[:, None] * self.weights.sum(axis=0)
-        return (exp(-d) - half * d) @ self.weights + straight + z @ self.slopes + self.offset
+        straight = straight + z @ self.slopes + self.offset
+        if not isinstance(z, np.ndarray):  # of JAX
+            d = abs(z_lam[:, None] - ends).sum(axis=2)
+            return (z.__array_namespace__().exp(-d) - half * d) @ self.weights + straight
+
+        def add(rows: slice) -> None:
+            d = cdist(z_lam[rows], ends, "cityblock").astype(z.dtype, copy=False)
+            straight[rows] += (np.exp(-d) - half * d) @ self.weights
+
+        by_rows(add, len(z), len(ends))
+        return straight
 
     def coordinates_and_gradients(self, z: Any) -> tuple[Any, Any]:
         """Φ(z), shape (n, K), and ∇φ_k(z), shape (n, K, d), one input after the other."""
@@ -130,30 +139,35 @@ class Evidence:
 
     def __init__(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, n_outputs: int) -> None:
         self.x, self.y, self.n_outputs = x, y, n_outputs
-        self.reach, self.noises = np.abs(x), 1 / weight
-        self.apart = np.stack([pdist(column[:, None], "cityblock") for column in x.T], dtype="f4")
+        self.reach, self.noises = 0.5 * np.abs(x), 1 / weight
+        apart = [pdist(column[:, None], "cityblock") for column in x.T]
+        self.apart = np.stack(apart, dtype=np.float32)  # of pairs of rows, (d, n(n − 1)/2)
         self.product = x @ x.T / x.shape[1]
 
     def __call__(self, p: np.ndarray) -> tuple[float, np.ndarray]:
         """The value and its gradient."""
         (n, d), lam = self.x.shape, np.exp(p[: self.x.shape[1]])
         noise, a, c = np.exp(np.clip(p[d:], LEAST, MOST))
-        apart = squareform(lam.astype("f4") @ self.apart).astype(float)
-        e = np.exp(-apart)
-        reach = 0.5 * (self.reach @ lam)
-        bent = reach[:, None] + reach - 0.5 * apart
-        s = e + a * bent + c * self.product
-        s[np.diag_indices(n)] += noise * self.noises + JITTER
+        apart = lam.astype(np.float32) @ self.apart
+        e, reach = np.exp(-apart), self.reach @ lam
+        s = squareform(e - np.float32(0.5 * a) * apart).astype(float)
+        s += c * self.product
+        s += a * reach
+        s += a * reach[:, None]
+        s[np.diag_indices(n)] += 1 + noise * self.noises + JITTER
         inverse, log_det = inverse_and_log_det(s)
         alpha = inverse @ self.y
         squares = float(np.sum(alpha * self.y))
-        h = inverse / n - alpha @ alpha.T / squares
-        by_distance = squareform(h * (e + 0.5 * a), checks=False)
-        g = a * (self.reach.T @ h.sum(axis=1)) - 2.0 * (self.apart @ by_distance.astype("f4"))
+        h = inverse
+        h /= n
+        h -= alpha @ (alpha.T / squares)
+        pairs = squareform(h, checks=False).astype(np.float32)
+        sums = h.sum(axis=1)
+        g = 2 * a * (self.reach.T @ sums) - 2 * (self.apart @ (pairs * (e + np.float32(0.5 * a))))
         spread = p[:d] - p[:d].mean()
         value = np.log(squares / (n * self.n_outputs)) + log_det / n
-        others = [noise * (np.diag(h) @ self.noises), a * np.sum(h * bent)]
-        others.append(c * np.sum(h * self.product))
+        bent = 2 * (reach @ sums) - float(pairs @ apart)
+        others = [noise * (np.diag(h) @ self.noises), a * bent, c * np.sum(h * self.product)]
         gradient = np.array([*(lam * g + 2 * PRIOR * spread / d), *others])
         return float(value + PRIOR * np.mean(spread**2)), gradient
 
@@ -179,6 +193,7 @@ def descended(p: np.ndarray, objective: Callable[[np.ndarray], tuple[float, np.n
     return best[1]
 
 
+@threadpool_limits.wrap(limits=1)  # small matrices: threads only get in each other's way
 def learned(
     x: np.ndarray, y: np.ndarray, weight: np.ndarray, n_outputs: int, *, equal: bool = False
 ) -> tuple[Kernel, float]:
@@ -187,7 +202,7 @@ def learned(
     y are centred targets, (n, C); `equal` keeps all λ_i the same.
     """
     d = x.shape[1]
-    log_lam, log_noise = equal_rates(x, y)
+    log_lam, log_noise = equal_rates(x[:EQUAL_ROWS], y[:EQUAL_ROWS])
     evidence = Evidence(x, y, weight, n_outputs)
 
     def tied(q: np.ndarray) -> tuple[float, np.ndarray]:

@@ -85,5 +85,5 @@ def leading_of_diagonal_and_rank(
         block = np.linalg.qr(block)[0]
     basis = scipy.linalg.block_diag(np.eye(n_units), rest)
     across = basis.T @ u
-    rho, v = scipy.linalg.eigh(basis.T @ (diagonal[:, None] * basis) + across @ across.T)
+    rho, v = np.linalg.eigh(basis.T @ (diagonal[:, None] * basis) + across @ across.T)
     return rho[::-1][:n], (basis @ v)[:, ::-1][:, :n]

@@ -17,11 +17,11 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg as la
+from scipy.linalg.lapack import dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
 from piefs.core.kernel import RIDGES, Kernel, KernelMaps, learned, typical_distance
 from piefs.core.model import Model, Readout
-from piefs.core.ritz import leading_of_diagonal_and_rank
+from piefs.core.ritz import leading_of_diagonal_and_rank, whitening
 from piefs.data.rows import scratch
 from piefs.training.batches import Samples, Validation
 from piefs.training.config import Settings
@@ -59,31 +59,40 @@ def solve(
 ) -> Fitted:
     """Learn the metric, then solve for all coordinates at once."""
     check_readable(samples)
-    labels = Labels.of(samples, task)
-    features = Features.of(samples, labels, settings)
-    sums = features.sums(samples, labels)
-    alpha = least_left_out_error(features, sums, samples, labels)
+    labels, draw = Labels.of(samples, task), np.random.default_rng(settings.seed)
+    kernel = _kernel(samples, labels, settings, draw)
+    features = Features.of(kernel, _landmarks(samples, draw))
+    blocks = Blocks(samples, features)
+    sums = accumulated(blocks, labels)
+    blocks.rotate(sums)
+    alpha = least_left_out_error(blocks, labels, sums)
     w, mixing = leading(sums, alpha, settings.n_components, labels.scale)
-    phi, chosen, left_out = features.coordinates(samples, labels, sums, alpha, w, mixing)
-    labelled = samples.take(chosen)
-    readout = _readout(left_out[chosen], labelled, task)
+    phi = coordinates(blocks, w)
+    chosen = _spread(labels.is_labelled, LEFT_OUT_ROWS, READOUT_ROWS)
+    left_out = phi[chosen]
+    if len(mixing):
+        own = without_own_label(blocks, labels, sums, alpha, chosen)
+        left_out = left_out - (own * labels.scale) @ mixing
+    readout = _readout(left_out, samples.take(chosen), task)
     if settings.chooses_n_components:
-        readout = _of_fewest(left_out[chosen], labelled, task)
-        w = w[:, : readout.weights.shape[1]]
-    k = w.shape[1]
-    maps = features.maps(sums, w)
-    lam = features.kernel.log_lam
-    energies = w.T @ w
-    all_left_out = labels.y.shape[1] > 0 and len(chosen) == np.count_nonzero(labels.is_labelled)
+        readout = _of_fewest(left_out, samples.take(chosen), task)
+    k = readout.weights.shape[1]
+    w, phi = w[:, :k], phi[:, :k]
+    if len(mixing) and len(chosen) == np.count_nonzero(labels.is_labelled):
+        all_left_out = phi.copy()
+        all_left_out[chosen] = left_out[:, :k]
+    else:
+        all_left_out = None
+    energies, log_lam = w.T @ w, kernel.log_lam
     return Fitted(
-        Model(None, maps, np.eye(k), None, readout),
+        Model(None, features.maps(sums, w), np.eye(k), None, readout),
         replace(settings, n_components=k),
-        phi[:, :k],
-        weighted_gram(phi[:, :k], samples.weights, samples.devices),
+        phi,
+        weighted_gram(phi, samples.weights, samples.devices),
         energies,
         np.diag(energies).copy(),
-        np.tile([-lam.max(), -lam.min()], (k, 1)),
-        left_out=left_out[:, :k] if all_left_out else None,
+        np.tile([-log_lam.max(), -log_lam.min()], (k, 1)),
+        left_out=all_left_out,
     )
 
 
@@ -106,91 +115,23 @@ class Features:
 
     kernel: Kernel
     landmarks: np.ndarray
-    factor: np.ndarray
+    whitening: np.ndarray  # L⁻ᵀ
 
     @classmethod
-    def of(cls, samples: Samples, rows: Labels, settings: Settings) -> Features:
-        """The kernel of the best evidence, and landmarks among the rows."""
-        draw = np.random.default_rng(settings.seed)
-        kernel = _kernel(samples, rows, settings, draw)
-        n, counts = len(samples), samples.weights > 0
-        some = draw.permutation(np.flatnonzero(counts) if not counts.all() else n)
-        distinct = np.unique(_at(samples, np.sort(some[: 2 * LANDMARKS])), axis=0)
-        landmarks = distinct[draw.permutation(len(distinct))[:LANDMARKS]]
+    def of(cls, kernel: Kernel, landmarks: np.ndarray) -> Features:
+        """The features of a kernel at landmarks, which differ."""
         inner = kernel(landmarks, landmarks)
         inner[np.diag_indices(len(inner))] += JITTER * np.diag(inner).mean()
-        return cls(kernel, landmarks, la.cholesky(inner, lower=True, check_finite=False))
+        return cls(kernel, landmarks, dtrtri(np.linalg.cholesky(inner), lower=1)[0].T)
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """ψ, shape (n, m)."""
-        k = self.kernel(np.asarray(x, float), self.landmarks)
-        return la.solve_triangular(
-            self.factor, k.T, lower=True, overwrite_b=True, check_finite=False
-        ).T
-
-    def blocks(self, samples: Samples) -> Iterator[tuple[slice, np.ndarray]]:
-        """Rows and their features, block by block."""
-        size = max(1, min(BLOCK_ROWS, KEPT_ELEMENTS // len(self.landmarks)))
-        for start in samples.devices.share_of(range(0, len(samples), size)):
-            rows = slice(start, min(start + size, len(samples)))
-            yield rows, self(samples.x[rows])
-
-    def sums(self, samples: Samples, labels: Labels) -> Sums:
-        """Sums over all rows, one pass."""
-        m, weights = len(self.landmarks), samples.weights.astype(float)
-        h, mean = np.zeros((m, m)), np.zeros(m)
-        t = np.zeros((m, labels.y.shape[1]))
-        for rows, psi in self.blocks(samples):
-            w = weights[rows]
-            mean += w @ psi
-            t += psi.T @ (labels.boost * w[:, None] * labels.y[rows])
-            psi *= np.sqrt(w)[:, None]
-            h += psi.T @ psi
-        total, mass = samples.devices.total, weights.sum()
-        h, mean, t = total(h), total(mean) / mass, total(t)
-        h -= mass * np.outer(mean, mean)
-        t -= np.outer(mean, labels.boost * (weights @ labels.y))
-        s, u = la.eigh(h, driver="evd", overwrite_a=True, check_finite=False)
-        kept = s > NULL * s[-1]
-        s, u = s[kept][::-1], u[:, kept][:, ::-1]
-        return Sums(s, u, u.T @ t, mean, mass)
-
-    def coordinates(
-        self,
-        samples: Samples,
-        labels: Labels,
-        sums: Sums,
-        alpha: float,
-        w: np.ndarray,
-        mixing: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Φ of all rows; the rows to fit the readout on, and Φ as if each had been left out."""
-        n, k = len(samples), w.shape[1]
-        phi, left_out = scratch((n, k), float), scratch((n, k), float)
-        chosen = _spread(labels.is_labelled, LEFT_OUT_ROWS, READOUT_ROWS)
-        is_chosen = np.zeros(n, bool)
-        is_chosen[chosen] = True
-        root = sums.u / np.sqrt(sums.s + alpha)
-        ridge, to_phi = sums.u @ (sums.t / (sums.s + alpha)[:, None]), sums.u @ w
-        for rows, psi in self.blocks(samples):
-            psi -= sums.mean
-            left_out[rows] = phi[rows] = psi @ to_phi
-            held = np.flatnonzero(is_chosen[rows]) if len(mixing) else []
-            if len(held):
-                psi, numbers = psi[held], held + rows.start
-                q, fit = np.sum((psi @ root) ** 2, axis=1) + 1 / sums.mass, psi @ ridge
-                memorised = fit - left_out_fit(fit, q, samples, labels, numbers)
-                # Coordinates have no offset: what the other rows' mean moves is not theirs.
-                w_held = samples.weights[numbers].astype(float)[:, None]
-                memorised -= w_held * labels.boost * labels.y[numbers] / (sums.mass - w_held)
-                left_out[numbers] -= (memorised * labels.scale) @ mixing
-        total = samples.devices.total
-        return total(phi), chosen, total(left_out)
+        return self.kernel(np.asarray(x, float), self.landmarks) @ self.whitening
 
     def maps(self, sums: Sums, w: np.ndarray) -> KernelMaps:
         """The coordinates ψᵀUw as functions of scaled rows."""
         kernel, to_phi = self.kernel, sums.u @ w
-        weights = la.solve_triangular(self.factor, to_phi, lower=True, trans=1)
+        weights = self.whitening @ to_phi
         reach = 0.5 * kernel.additive * np.abs(self.landmarks) @ kernel.lam
         return KernelMaps(
             self.landmarks,
@@ -200,6 +141,96 @@ class Features:
             reach @ weights - sums.mean @ to_phi,
             np.array(kernel.additive),
         )
+
+
+class Blocks:
+    """Rows and their features, block by block; few are computed once and kept."""
+
+    def __init__(self, samples: Samples, features: Features) -> None:
+        self.samples, self.features = samples, features
+        m = len(features.landmarks)
+        self.size = max(1, min(BLOCK_ROWS, KEPT_ELEMENTS // m))
+        self.keeps = len(samples) * m <= KEPT_ELEMENTS
+        self._kept: dict[int, np.ndarray] = {}
+        self._sums: Sums | None = None
+
+    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
+        n = len(self.samples)
+        for start in self.samples.devices.share_of(range(0, n, self.size)):
+            rows = slice(start, min(start + self.size, n))
+            psi = self._kept.get(start)
+            if psi is None:
+                psi = self._rotated(self.features(self.samples.x[rows]))
+                if self.keeps:
+                    self._kept[start] = psi
+            yield rows, psi
+
+    def rotate(self, sums: Sums) -> None:
+        """From now on, give centred features in the basis U."""
+        self._sums = sums
+        for start, psi in self._kept.items():
+            self._kept[start] = self._rotated(psi)
+
+    def _rotated(self, psi: np.ndarray) -> np.ndarray:
+        return psi if self._sums is None else (psi - self._sums.mean) @ self._sums.u
+
+    def of(self, chosen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Numbers of chosen rows, which ascend, and their features, block by block.
+
+        Where blocks are not kept, a few rows are read by themselves.
+        """
+        if not self.keeps and len(chosen) <= self.size and self.samples.devices.n_processes == 1:
+            yield chosen, self._rotated(self.features(self.samples.x[chosen]))
+            return
+        for rows, psi in self:
+            first, last = np.searchsorted(chosen, [rows.start, rows.stop])
+            if first < last:
+                numbers = chosen[first:last]
+                yield numbers, psi if len(numbers) == len(psi) else psi[numbers - rows.start]
+
+
+def accumulated(blocks: Blocks, labels: Labels) -> Sums:
+    """Sums over all rows, one pass."""
+    samples, m = blocks.samples, len(blocks.features.landmarks)
+    weights = samples.weights.astype(float)
+    h, mean, t = np.zeros((m, m)), np.zeros(m), np.zeros((m, labels.y.shape[1]))
+    for rows, psi in blocks:
+        w = weights[rows]
+        mean += w @ psi
+        t += psi.T @ (labels.boost * w[:, None] * labels.y[rows])
+        psi = psi if samples.weight is None else psi * np.sqrt(w)[:, None]
+        h += psi.T @ psi
+    total, mass = samples.devices.total, weights.sum()
+    h, mean, t = total(h), total(mean) / mass, total(t)
+    h -= mass * np.outer(mean, mean)
+    t -= np.outer(mean, labels.boost * (weights @ labels.y))
+    s, u = np.linalg.eigh(h)
+    kept = s > NULL * s[-1]
+    s, u = s[kept][::-1], np.ascontiguousarray(u[:, kept][:, ::-1])
+    return Sums(s, u, u.T @ t, mean, mass)
+
+
+def without_own_label(
+    blocks: Blocks, labels: Labels, sums: Sums, alpha: float, chosen: np.ndarray
+) -> np.ndarray:
+    """How much of each chosen row's ridge fit is due to that row itself, (rows, C)."""
+    found, inverse = np.zeros((len(blocks.samples), labels.y.shape[1])), 1 / (sums.s + alpha)
+    ridge = sums.t * inverse[:, None]
+    for numbers, p in blocks.of(chosen):
+        fit, q = p @ ridge, p**2 @ inverse + 1 / sums.mass
+        found[numbers] = fit - left_out_fit(fit, q, blocks.samples, labels, numbers)
+        # Coordinates have no offset: what the other rows' mean moves is not theirs.
+        w = blocks.samples.weights[numbers].astype(float)[:, None]
+        found[numbers] -= w * labels.boost * labels.y[numbers] / (sums.mass - w)
+    return blocks.samples.devices.total(found)[chosen]
+
+
+def coordinates(blocks: Blocks, w: np.ndarray) -> np.ndarray:
+    """Φ of all rows, (n, K)."""
+    phi = scratch((len(blocks.samples), w.shape[1]), float)
+    for rows, p in blocks:
+        phi[rows] = p @ w
+    return blocks.samples.devices.total(phi)
 
 
 def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Kernel:
@@ -215,6 +246,13 @@ def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Ke
     weight = weight / weight.mean()
     equal = settings.metric.name == "off"
     return learned(x, y - y.mean(axis=0), weight, rows.n_outputs, equal=equal)[0]
+
+
+def _landmarks(samples: Samples, draw: Any) -> np.ndarray:
+    """Rows at random, all of them different: equal ones make k(Z, Z) singular."""
+    some = draw.permutation(np.flatnonzero(samples.weights > 0))[: 2 * LANDMARKS]
+    distinct = np.unique(_at(samples, np.sort(some)), axis=0)
+    return distinct[draw.permutation(len(distinct))[:LANDMARKS]]
 
 
 def _at(samples: Samples, rows: np.ndarray) -> np.ndarray:
@@ -240,20 +278,20 @@ def left_out_fit(
     return (fit - leverage * labels.boost * labels.y[rows]) / (1 - leverage)
 
 
-def least_left_out_error(features: Features, sums: Sums, samples: Samples, labels: Labels) -> float:
+def least_left_out_error(blocks: Blocks, labels: Labels, sums: Sums) -> float:
     """The ridge α of the smallest leave-one-out error of the labels, over rows spread evenly."""
+    samples, errors = blocks.samples, np.zeros(len(RIDGES))
     if not labels.y.shape[1]:
         return float(RIDGES[len(RIDGES) // 2])
-    rows = _spread(labels.is_labelled, RIDGE_ROWS, RIDGE_ROWS)
-    p = (features(_at(samples, rows)) - sums.mean) @ sums.u
-    weight, squares = samples.weights[rows].astype(float), p**2
-    errors = []
-    for alpha in RIDGES:
-        q = squares @ (1 / (sums.s + alpha)) + 1 / sums.mass
-        fit = p @ (sums.t / (sums.s + alpha)[:, None])
-        wrong = labels.y[rows] - left_out_fit(fit, q, samples, labels, rows)
-        errors.append(float(weight @ np.sum(wrong**2, axis=1)))
-    return float(RIDGES[int(np.argmin(errors))])
+    chosen = _spread(labels.is_labelled, RIDGE_ROWS, RIDGE_ROWS)
+    for numbers, p in blocks.of(chosen):
+        weight, squares, y = samples.weights[numbers].astype(float), p**2, labels.y[numbers]
+        for i, alpha in enumerate(RIDGES):
+            q = squares @ (1 / (sums.s + alpha)) + 1 / sums.mass
+            fit = p @ (sums.t / (sums.s + alpha)[:, None])
+            wrong = y - left_out_fit(fit, q, samples, labels, numbers)
+            errors[i] += weight @ np.sum(wrong**2, axis=1)
+    return float(RIDGES[int(np.argmin(samples.devices.total(errors)))])
 
 
 def leading(sums: Sums, alpha: float, n: int, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -266,8 +304,7 @@ def leading(sums: Sums, alpha: float, n: int, scale: np.ndarray) -> tuple[np.nda
     rho, v = leading_of_diagonal_and_rank(TAU * g / b, np.sqrt(1 - TAU) * t / root, n)
     w = v / root
     w *= _signs(t.T @ w if t.shape[1] else w)
-    factor = la.cholesky(w.T @ (g[:, None] * w), lower=True)
-    orthonormal = la.solve_triangular(factor, np.eye(len(factor)), lower=True).T
+    orthonormal = whitening(w.T @ (g[:, None] * w)).mixing.T
     return w @ orthonormal, ((1 - TAU) / rho * (t.T @ w)) @ orthonormal
 
 

@@ -6,10 +6,11 @@ import scipy.linalg as la
 
 from piefs.core.kernel import Kernel
 from piefs.core.ritz import leading_of_diagonal_and_rank
-from piefs.training import eigen
+from piefs.training import eigen, features
 from piefs.training.batches import Samples
 from piefs.training.config import Metric, Settings
-from piefs.training.eigen import Blocks, Features, accumulated, leading, solve
+from piefs.training.eigen import leading, solve
+from piefs.training.features import Blocks, Features, accumulated
 from piefs.training.labels import Labels
 from piefs.training.solvers import NO_LABELS, Task
 
@@ -148,8 +149,8 @@ def test_left_out_coordinates_are_those_of_fits_without_the_row():
 
 @pytest.mark.parametrize("kept", [2**25, 5000])
 def test_blocks_of_rows_give_what_all_rows_at_once_give(kept, monkeypatch, solved):
-    monkeypatch.setattr(eigen, "BLOCK_ROWS", 32)
-    monkeypatch.setattr(eigen, "KEPT_ELEMENTS", kept)
+    monkeypatch.setattr(features, "BLOCK_ROWS", 32)
+    monkeypatch.setattr(features, "KEPT_ELEMENTS", kept)
     found = solve(table(), SETTINGS, CLASSES)
     np.testing.assert_allclose(found.coordinates, solved.coordinates, atol=1e-8)
     np.testing.assert_allclose(found.left_out, solved.left_out, atol=1e-8)

@@ -115,6 +115,16 @@ class KernelMaps:
         by_rows(add, len(z), len(ends))
         return straight
 
+    def leading(self, k: int) -> KernelMaps:
+        """The first k of the maps."""
+        parts = self.weights[:, :k], self.slopes[:, :k], self.offset[:k]
+        return KernelMaps(self.landmarks, self.log_lam, *parts, self.additive)
+
+    def mixed(self, mean: np.ndarray, by: np.ndarray) -> KernelMaps:
+        """(Φ − mean) B for a K × K matrix B."""
+        parts = self.weights @ by, self.slopes @ by, (self.offset - mean) @ by
+        return KernelMaps(self.landmarks, self.log_lam, *parts, self.additive)
+
     def coordinates_and_gradients(self, z: Any) -> tuple[Any, Any]:
         """Φ(z), shape (n, K), and ∇φ_k(z), shape (n, K, d), one input after the other."""
         lam, half = np.exp(self.log_lam), 0.5 * self.additive
@@ -176,8 +186,10 @@ def inverse_and_log_det(s: np.ndarray) -> tuple[np.ndarray, float]:
     """Of a positive definite matrix, by its Cholesky factor."""
     factor = la.cholesky(s, lower=True, overwrite_a=True, check_finite=False)
     log_det = 2 * float(np.log(np.diag(factor)).sum())
-    lower = np.tril(dpotri(factor, lower=1, overwrite_c=1)[0])
-    return lower + np.tril(lower, -1).T, log_det
+    lower = dpotri(factor, lower=1, overwrite_c=1)[0]  # what is above its diagonal stays zero
+    inverse = lower + lower.T
+    inverse[np.diag_indices(len(lower))] *= 0.5
+    return inverse, log_det
 
 
 def descended(p: np.ndarray, objective: Callable[[np.ndarray], tuple[float, np.ndarray]]) -> Any:

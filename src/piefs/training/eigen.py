@@ -12,21 +12,20 @@ the readout is fitted on those. Sums over rows are taken block by block. NumPy a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
 from piefs.core.kernel import RIDGES, Kernel, KernelMaps, learned, typical_distance
 from piefs.core.model import Model, Readout
 from piefs.core.ritz import leading_of_diagonal_and_rank, whitening
-from piefs.data.rows import scratch
 from piefs.training.batches import Samples, Validation
 from piefs.training.config import Settings
 from piefs.training.diagnosis import loss_by_chance
-from piefs.training.evaluation import weighted_gram
+from piefs.training.evaluation import blockwise, weighted_gram
+from piefs.training.features import Blocks, Features, Sums, accumulated
 from piefs.training.labels import Labels, within_reach
 from piefs.training.readout import check_readable, fewest_within_error, solved_readout
 from piefs.training.solvers import Fitted, Task
@@ -34,16 +33,16 @@ from piefs.training.solvers import Fitted, Task
 TAU = 1e-3
 """Weight of plain variance beside what the readout explains: it orders coordinates past rank T."""
 
-METRIC_ROWS, METRIC_ELEMENTS = 500, 2**26
+METRIC_ROWS, MORE_METRIC_ROWS, METRIC_ELEMENTS = 500, 700, 2**26
 """Rows that the metric is learned on, and the most differences of two of them."""
 
-LANDMARKS = 1500
-BLOCK_ROWS = 8192
-KEPT_ELEMENTS = 2**25  # of features in memory at a time
+ROWS_IN_DOUBLE, ROWS_FOR_MORE = 3000, 5000
+"""Beyond these: features in single precision, and more landmarks and rows for the metric."""
+
+LANDMARKS, MORE_LANDMARKS = 1500, 2000
 RIDGE_ROWS, READOUT_ROWS, LEFT_OUT_ROWS = 4000, 20_000, 50_000
 """Rows that choose α, that fit the readout, and up to which all are left out in turn."""
 
-JITTER, NULL = 1e-6, 1e-8
 
 MOST_LEVERAGE = 1 - 1e-6
 
@@ -61,23 +60,24 @@ def solve(
     check_readable(samples)
     labels, draw = Labels.of(samples, task), np.random.default_rng(settings.seed)
     kernel = _kernel(samples, labels, settings, draw)
-    features = Features.of(kernel, _landmarks(samples, draw))
+    dtype = np.float64 if len(samples) <= ROWS_IN_DOUBLE else np.float32
+    features = Features.of(kernel, _landmarks(samples, draw), dtype)
     blocks = Blocks(samples, features)
     sums = accumulated(blocks, labels)
     blocks.rotate(sums)
     alpha = least_left_out_error(blocks, labels, sums)
     w, mixing = leading(sums, alpha, settings.n_components, labels.scale)
-    phi = coordinates(blocks, w)
+    maps, phi, mixer = orthonormal(features.maps(sums, w), samples)
     chosen = _spread(labels.is_labelled, LEFT_OUT_ROWS, READOUT_ROWS)
     left_out = phi[chosen]
     if len(mixing):
         own = without_own_label(blocks, labels, sums, alpha, chosen)
-        left_out = left_out - (own * labels.scale) @ mixing
+        left_out = left_out - (own * labels.scale) @ mixing @ mixer
     readout = _readout(left_out, samples.take(chosen), task)
     if settings.chooses_n_components:
         readout = _of_fewest(left_out, samples.take(chosen), task)
     k = readout.weights.shape[1]
-    w, phi = w[:, :k], phi[:, :k]
+    w, phi = (w @ mixer)[:, :k], phi[:, :k]
     if len(mixing) and len(chosen) == np.count_nonzero(labels.is_labelled):
         all_left_out = phi.copy()
         all_left_out[chosen] = left_out[:, :k]
@@ -85,7 +85,7 @@ def solve(
         all_left_out = None
     energies, log_lam = w.T @ w, kernel.log_lam
     return Fitted(
-        Model(None, features.maps(sums, w), np.eye(k), None, readout),
+        Model(None, maps.leading(k), np.eye(k), None, readout),
         replace(settings, n_components=k),
         phi,
         weighted_gram(phi, samples.weights, samples.devices),
@@ -96,120 +96,6 @@ def solve(
     )
 
 
-class Sums(NamedTuple):
-    """Over rows, in the basis of eigenvectors: Σ w ψψᵀ = U diag(s) Uᵀ and t = Uᵀ Σ w β ψyᵀ.
-
-    ψ is centred; `mean` is what was taken off, and directions that no row has are left out.
-    """
-
-    s: np.ndarray
-    u: np.ndarray
-    t: np.ndarray
-    mean: np.ndarray
-    mass: float
-
-
-@dataclass(frozen=True, eq=False)
-class Features:
-    """ψ(x) = L⁻¹k(Z, x) with LLᵀ = k(Z, Z): features of a kernel, of landmarks Z, whitened."""
-
-    kernel: Kernel
-    landmarks: np.ndarray
-    whitening: np.ndarray  # L⁻ᵀ
-
-    @classmethod
-    def of(cls, kernel: Kernel, landmarks: np.ndarray) -> Features:
-        """The features of a kernel at landmarks, which differ."""
-        inner = kernel(landmarks, landmarks)
-        inner[np.diag_indices(len(inner))] += JITTER * np.diag(inner).mean()
-        return cls(kernel, landmarks, dtrtri(np.linalg.cholesky(inner), lower=1)[0].T)
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        """ψ, shape (n, m)."""
-        return self.kernel(np.asarray(x, float), self.landmarks) @ self.whitening
-
-    def maps(self, sums: Sums, w: np.ndarray) -> KernelMaps:
-        """The coordinates ψᵀUw as functions of scaled rows."""
-        kernel, to_phi = self.kernel, sums.u @ w
-        weights = self.whitening @ to_phi
-        reach = 0.5 * kernel.additive * np.abs(self.landmarks) @ kernel.lam
-        return KernelMaps(
-            self.landmarks,
-            kernel.log_lam,
-            weights,
-            (kernel.linear / len(kernel.lam)) * (self.landmarks.T @ weights),
-            reach @ weights - sums.mean @ to_phi,
-            np.array(kernel.additive),
-        )
-
-
-class Blocks:
-    """Rows and their features, block by block; few are computed once and kept."""
-
-    def __init__(self, samples: Samples, features: Features) -> None:
-        self.samples, self.features = samples, features
-        m = len(features.landmarks)
-        self.size = max(1, min(BLOCK_ROWS, KEPT_ELEMENTS // m))
-        self.keeps = len(samples) * m <= KEPT_ELEMENTS
-        self._kept: dict[int, np.ndarray] = {}
-        self._sums: Sums | None = None
-
-    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
-        n = len(self.samples)
-        for start in self.samples.devices.share_of(range(0, n, self.size)):
-            rows = slice(start, min(start + self.size, n))
-            psi = self._kept.get(start)
-            if psi is None:
-                psi = self._rotated(self.features(self.samples.x[rows]))
-                if self.keeps:
-                    self._kept[start] = psi
-            yield rows, psi
-
-    def rotate(self, sums: Sums) -> None:
-        """From now on, give centred features in the basis U."""
-        self._sums = sums
-        for start, psi in self._kept.items():
-            self._kept[start] = self._rotated(psi)
-
-    def _rotated(self, psi: np.ndarray) -> np.ndarray:
-        return psi if self._sums is None else (psi - self._sums.mean) @ self._sums.u
-
-    def of(self, chosen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Numbers of chosen rows, which ascend, and their features, block by block.
-
-        Where blocks are not kept, a few rows are read by themselves.
-        """
-        if not self.keeps and len(chosen) <= self.size and self.samples.devices.n_processes == 1:
-            yield chosen, self._rotated(self.features(self.samples.x[chosen]))
-            return
-        for rows, psi in self:
-            first, last = np.searchsorted(chosen, [rows.start, rows.stop])
-            if first < last:
-                numbers = chosen[first:last]
-                yield numbers, psi if len(numbers) == len(psi) else psi[numbers - rows.start]
-
-
-def accumulated(blocks: Blocks, labels: Labels) -> Sums:
-    """Sums over all rows, one pass."""
-    samples, m = blocks.samples, len(blocks.features.landmarks)
-    weights = samples.weights.astype(float)
-    h, mean, t = np.zeros((m, m)), np.zeros(m), np.zeros((m, labels.y.shape[1]))
-    for rows, psi in blocks:
-        w = weights[rows]
-        mean += w @ psi
-        t += psi.T @ (labels.boost * w[:, None] * labels.y[rows])
-        psi = psi if samples.weight is None else psi * np.sqrt(w)[:, None]
-        h += psi.T @ psi
-    total, mass = samples.devices.total, weights.sum()
-    h, mean, t = total(h), total(mean) / mass, total(t)
-    h -= mass * np.outer(mean, mean)
-    t -= np.outer(mean, labels.boost * (weights @ labels.y))
-    s, u = np.linalg.eigh(h)
-    kept = s > NULL * s[-1]
-    s, u = s[kept][::-1], np.ascontiguousarray(u[:, kept][:, ::-1])
-    return Sums(s, u, u.T @ t, mean, mass)
-
-
 def without_own_label(
     blocks: Blocks, labels: Labels, sums: Sums, alpha: float, chosen: np.ndarray
 ) -> np.ndarray:
@@ -217,7 +103,7 @@ def without_own_label(
     found, inverse = np.zeros((len(blocks.samples), labels.y.shape[1])), 1 / (sums.s + alpha)
     ridge = sums.t * inverse[:, None]
     for numbers, p in blocks.of(chosen):
-        fit, q = p @ ridge, p**2 @ inverse + 1 / sums.mass
+        fit, q = p @ ridge.astype(p.dtype), p**2 @ inverse.astype(p.dtype) + 1 / sums.mass
         found[numbers] = fit - left_out_fit(fit, q, blocks.samples, labels, numbers)
         # Coordinates have no offset: what the other rows' mean moves is not theirs.
         w = blocks.samples.weights[numbers].astype(float)[:, None]
@@ -225,19 +111,24 @@ def without_own_label(
     return blocks.samples.devices.total(found)[chosen]
 
 
-def coordinates(blocks: Blocks, w: np.ndarray) -> np.ndarray:
-    """Φ of all rows, (n, K)."""
-    phi = scratch((len(blocks.samples), w.shape[1]), float)
-    for rows, p in blocks:
-        phi[rows] = p @ w
-    return blocks.samples.devices.total(phi)
+def orthonormal(maps: KernelMaps, samples: Samples) -> tuple[KernelMaps, np.ndarray, np.ndarray]:
+    """The maps made orthonormal on all rows, their values (n, K), and what they were mixed by.
+
+    Of values in double precision, whatever that of the features was.
+    """
+    phi, weights = blockwise(maps.coordinates, samples.x, samples.devices), samples.weights
+    mean = np.average(phi, axis=0, weights=weights)
+    phi -= mean
+    mixer = whitening(weighted_gram(phi, weights, samples.devices)).mixing.T
+    return maps.mixed(mean, mixer), phi @ mixer, mixer
 
 
 def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Kernel:
     """The kernel that the labels of some rows choose; without labels, of their distances alone."""
     d = samples.x.shape[1]
     labelled = np.flatnonzero(rows.is_labelled & (samples.weights > 0))
-    most = min(METRIC_ROWS, max(20, int(np.sqrt(2 * METRIC_ELEMENTS / d))))
+    n_rows = METRIC_ROWS if len(samples) <= ROWS_FOR_MORE else MORE_METRIC_ROWS
+    most = min(n_rows, max(20, int(np.sqrt(2 * METRIC_ELEMENTS / d))))
     some = np.sort(draw.permutation(labelled)[:most])
     x = _at(samples, some)
     if not rows.y.shape[1]:
@@ -250,9 +141,10 @@ def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Ke
 
 def _landmarks(samples: Samples, draw: Any) -> np.ndarray:
     """Rows at random, all of them different: equal ones make k(Z, Z) singular."""
-    some = draw.permutation(np.flatnonzero(samples.weights > 0))[: 2 * LANDMARKS]
+    most = LANDMARKS if len(samples) <= ROWS_FOR_MORE else MORE_LANDMARKS
+    some = draw.permutation(np.flatnonzero(samples.weights > 0))[: 2 * most]
     distinct = np.unique(_at(samples, np.sort(some)), axis=0)
-    return distinct[draw.permutation(len(distinct))[:LANDMARKS]]
+    return distinct[draw.permutation(len(distinct))[:most]]
 
 
 def _at(samples: Samples, rows: np.ndarray) -> np.ndarray:
@@ -284,18 +176,20 @@ def least_left_out_error(blocks: Blocks, labels: Labels, sums: Sums) -> float:
     if not labels.y.shape[1]:
         return float(RIDGES[len(RIDGES) // 2])
     chosen = _spread(labels.is_labelled, RIDGE_ROWS, RIDGE_ROWS)
+    inverse = 1 / (sums.s[:, None] + RIDGES)
+    ridges = (inverse[:, :, None] * sums.t[:, None]).reshape(len(sums.s), -1)
     for numbers, p in blocks.of(chosen):
-        weight, squares, y = samples.weights[numbers].astype(float), p**2, labels.y[numbers]
-        for i, alpha in enumerate(RIDGES):
-            q = squares @ (1 / (sums.s + alpha)) + 1 / sums.mass
-            fit = p @ (sums.t / (sums.s + alpha)[:, None])
+        weight, y = samples.weights[numbers].astype(float), labels.y[numbers]
+        leverages = p**2 @ inverse.astype(p.dtype) + 1 / sums.mass
+        fits = np.split(p @ ridges.astype(p.dtype), len(RIDGES), axis=1)
+        for i, (q, fit) in enumerate(zip(leverages.T, fits, strict=True)):
             wrong = y - left_out_fit(fit, q, samples, labels, numbers)
             errors[i] += weight @ np.sum(wrong**2, axis=1)
     return float(RIDGES[int(np.argmin(samples.devices.total(errors)))])
 
 
 def leading(sums: Sums, alpha: float, n: int, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The n leading solutions w in the basis U, orthonormal on the rows in their order, (m, n).
+    """The n leading solutions w in the basis U, (m, n).
 
     With them the mixing (C, n) of ridge fits in their label part, (1 − τ)Tᵀw/ρ.
     """
@@ -304,8 +198,7 @@ def leading(sums: Sums, alpha: float, n: int, scale: np.ndarray) -> tuple[np.nda
     rho, v = leading_of_diagonal_and_rank(TAU * g / b, np.sqrt(1 - TAU) * t / root, n)
     w = v / root
     w *= _signs(t.T @ w if t.shape[1] else w)
-    orthonormal = whitening(w.T @ (g[:, None] * w)).mixing.T
-    return w @ orthonormal, ((1 - TAU) / rho * (t.T @ w)) @ orthonormal
+    return w, (1 - TAU) / rho * (t.T @ w)
 
 
 def _signs(columns: np.ndarray) -> np.ndarray:

@@ -1,0 +1,135 @@
+"""Features of a kernel at landmarks, block by block, and what the closed form sums of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dtrtri  # pyright: ignore[reportAttributeAccessIssue]
+
+from piefs.core.kernel import Kernel, KernelMaps
+from piefs.training.batches import Samples
+from piefs.training.labels import Labels
+
+BLOCK_ROWS = 8192
+KEPT_ELEMENTS = 2**25  # of features in memory at a time
+JITTER, NULL = 1e-6, 1e-8
+
+
+class Sums(NamedTuple):
+    """Over rows, in the basis of eigenvectors: Σ w ψψᵀ = U diag(s) Uᵀ and t = Uᵀ Σ w β ψyᵀ.
+
+    ψ is centred; `mean` is what was taken off, and directions that no row has are left out.
+    """
+
+    s: np.ndarray
+    u: np.ndarray
+    t: np.ndarray
+    mean: np.ndarray
+    mass: float
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """ψ(x) = L⁻¹k(Z, x) with LLᵀ = k(Z, Z): features of a kernel, of landmarks Z, whitened."""
+
+    kernel: Kernel
+    landmarks: np.ndarray
+    whitening: np.ndarray  # L⁻ᵀ
+
+    @classmethod
+    def of(cls, kernel: Kernel, landmarks: np.ndarray, dtype: Any = float) -> Features:
+        """The features of a kernel at landmarks, which differ."""
+        inner = kernel(landmarks, landmarks)
+        inner[np.diag_indices(len(inner))] += JITTER * np.diag(inner).mean()
+        return cls(kernel, landmarks, dtrtri(np.linalg.cholesky(inner), lower=1)[0].T.astype(dtype))
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """ψ, shape (n, m)."""
+        k = self.kernel(np.asarray(x, float), self.landmarks)
+        return k.astype(self.whitening.dtype, copy=False) @ self.whitening
+
+    def maps(self, sums: Sums, w: np.ndarray) -> KernelMaps:
+        """The coordinates ψᵀUw as functions of scaled rows."""
+        kernel, to_phi = self.kernel, sums.u @ w
+        weights = self.whitening @ to_phi
+        reach = 0.5 * kernel.additive * np.abs(self.landmarks) @ kernel.lam
+        return KernelMaps(
+            self.landmarks,
+            kernel.log_lam,
+            weights,
+            (kernel.linear / len(kernel.lam)) * (self.landmarks.T @ weights),
+            reach @ weights - sums.mean @ to_phi,
+            np.array(kernel.additive),
+        )
+
+
+class Blocks:
+    """Rows and their features, block by block; few are computed once and kept."""
+
+    def __init__(self, samples: Samples, features: Features) -> None:
+        self.samples, self.features = samples, features
+        m = len(features.landmarks)
+        self.size = max(1, min(BLOCK_ROWS, KEPT_ELEMENTS // m))
+        self.keeps = len(samples) * m <= KEPT_ELEMENTS
+        self._kept: dict[int, np.ndarray] = {}
+        self._sums: Sums | None = None
+
+    def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
+        n = len(self.samples)
+        for start in self.samples.devices.share_of(range(0, n, self.size)):
+            rows = slice(start, min(start + self.size, n))
+            psi = self._kept.get(start)
+            if psi is None:
+                psi = self._rotated(self.features(self.samples.x[rows]))
+                if self.keeps:
+                    self._kept[start] = psi
+            yield rows, psi
+
+    def rotate(self, sums: Sums) -> None:
+        """From now on, give centred features in the basis U."""
+        self._sums = sums
+        for start, psi in self._kept.items():
+            self._kept[start] = self._rotated(psi)
+
+    def _rotated(self, psi: np.ndarray) -> np.ndarray:
+        if self._sums is None:
+            return psi
+        return (psi - self._sums.mean.astype(psi.dtype)) @ self._sums.u.astype(psi.dtype)
+
+    def of(self, chosen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Numbers of chosen rows, which ascend, and their features, block by block.
+
+        Where blocks are not kept, a few rows are read by themselves.
+        """
+        if not self.keeps and len(chosen) <= self.size and self.samples.devices.n_processes == 1:
+            yield chosen, self._rotated(self.features(self.samples.x[chosen]))
+            return
+        for rows, psi in self:
+            first, last = np.searchsorted(chosen, [rows.start, rows.stop])
+            if first < last:
+                numbers = chosen[first:last]
+                yield numbers, psi if len(numbers) == len(psi) else psi[numbers - rows.start]
+
+
+def accumulated(blocks: Blocks, labels: Labels) -> Sums:
+    """Sums over all rows, one pass."""
+    samples, m = blocks.samples, len(blocks.features.landmarks)
+    weights = samples.weights.astype(float)
+    h, mean, t = np.zeros((m, m)), np.zeros(m), np.zeros((m, labels.y.shape[1]))
+    for rows, psi in blocks:
+        w = weights[rows]
+        mean += w @ psi
+        t += psi.T @ (labels.boost * w[:, None] * labels.y[rows]).astype(psi.dtype)
+        psi = psi if samples.weight is None else psi * np.sqrt(w, dtype=psi.dtype)[:, None]
+        h += psi.T @ psi
+    total, mass = samples.devices.total, weights.sum()
+    h, mean, t = total(h), total(mean) / mass, total(t)
+    h -= mass * np.outer(mean, mean)
+    t -= np.outer(mean, labels.boost * (weights @ labels.y))
+    s, u = np.linalg.eigh(h)
+    kept = s > NULL * s[-1]
+    s, u = s[kept][::-1], np.ascontiguousarray(u[:, kept][:, ::-1])
+    return Sums(s, u, u.T @ t, mean, mass)

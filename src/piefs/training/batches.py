@@ -155,24 +155,22 @@ def gather(samples: Samples, frozen: np.ndarray, rows: np.ndarray, shape: tuple[
 
     from piefs.core.objectives import Batch
 
-    arrays = (samples.x, frozen, samples.targets, samples.weights, samples.label_weights)
     places = samples.devices.places(shape[1])
     is_padding = places < 0
     shape = (shape[0], len(places))
     rows = rows.reshape(shape[0], -1)[:, places].ravel()
-    gathered = [_gathered(a, rows).reshape(*shape, *a.shape[1:]) for a in arrays]
+    gathered = []
+    for a in (samples.x, frozen, samples.targets, samples.weights, samples.label_weights):
+        # `np.take` is the quicker way, but would first copy what is not contiguous.
+        is_plain = type(a) is np.ndarray and a.flags.c_contiguous
+        some = np.take(a, rows, axis=0) if is_plain else a[rows]
+        gathered.append(some.reshape(*shape, *a.shape[1:]))
     if is_padding.any():
         for weight in gathered[3:]:
             weight[:, is_padding] = 0
     # Precision is a setting of the calling thread, and chunks are prepared in another one.
     with jax.enable_x64(samples.x.dtype == np.float64):
         return Batch(*(samples.devices.put(a) for a in gathered))
-
-
-def _gathered(array: Rows, rows: np.ndarray) -> np.ndarray:
-    """Some rows; `np.take` is the quicker way, but would first copy what is not contiguous."""
-    plain = type(array) is np.ndarray and array.flags.c_contiguous
-    return np.take(array, rows, axis=0) if plain else array[rows]
 
 
 def chunks(
@@ -203,16 +201,18 @@ def feed(
     """Chunks of the turn with k maps frozen from `first_step` on, prepared in a thread."""
     batch_size, total = min(settings.batch_size, len(samples)), settings.steps_per_component
     interval = min(settings.optimizer.log_every, total)
-    about = {
-        "seed": settings.seed,
-        "k": k,
-        "batch_size": batch_size,
-        "first_step": first_step,
-        "n_steps": total,
-        "length": chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval),
-        "window": settings.optimizer.window,
-    }
-    return prefetched(chunks(samples, frozen, **about))
+    drawn = chunks(
+        samples,
+        frozen,
+        seed=settings.seed,
+        k=k,
+        batch_size=batch_size,
+        first_step=first_step,
+        n_steps=total,
+        length=chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval),
+        window=settings.optimizer.window,
+    )
+    return prefetched(drawn)
 
 
 def prefetched(items: Iterator[T]) -> Iterator[T]:

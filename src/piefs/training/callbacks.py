@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from piefs.training.state import TrainState
 
 Callback = Callable[["TrainState"], object]
-"""Sees the state between chunks; what returns True asks for the run to end."""
 
 
 @dataclass(frozen=True)
@@ -56,15 +55,7 @@ def notify(callbacks: Iterable[Callback], method: str, *arguments: Any) -> None:
 class History:
     """A callback that keeps the history's rows.
 
-    Parameters
-    ----------
-    path
-        A CSV file that grows along; it is whole at every moment.
-
-    Attributes
-    ----------
-    rows
-        The rows so far.
+    `rows` are those so far; the CSV file at `path` grows along and is whole at every moment.
     """
 
     def __init__(self, path: str | Path | None = None) -> None:
@@ -89,23 +80,15 @@ def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
     write_bytes(path, buffer.getvalue().encode())
 
 
-# --- callbacks that end a run ------------------------------------------------------------------
-
-HIGHER_IS_BETTER = ("validation_accuracy", "validation_r2")
-"""Columns of the history that should rise; all others should fall."""
+HIGHER_IS_BETTER = ("validation_accuracy", "validation_r2")  # all other columns should fall
 
 
 class EarlyStopping:
     """End a run when a column of the history has stopped improving.
 
-    Parameters
-    ----------
-    monitor
-        The column, such as "validation_loss" (which needs validation rows) or "loss_class".
-    patience
-        How many rows in a row may bring no improvement.
-    min_improvement
-        What counts as one, as a share of the best value so far.
+    `monitor` is the column, such as "validation_loss" (which needs validation rows) or
+    "loss_class"; `patience` says how many rows in a row may bring no improvement, and
+    `min_improvement` what counts as one, as a share of the best value so far.
     """
 
     def __init__(
@@ -131,12 +114,7 @@ class EarlyStopping:
 class TargetScore:
     """End a run when a column of the history has reached a value.
 
-    Parameters
-    ----------
-    target
-        The value: a score to rise to, or a loss to fall to.
-    monitor
-        The column, "validation_accuracy" unless given.
+    `target` is a score to rise to, or a loss to fall to, and `monitor` its column.
     """
 
     def __init__(self, target: float, monitor: str = "validation_accuracy") -> None:

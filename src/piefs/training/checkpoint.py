@@ -46,14 +46,8 @@ PLAIN_FIELDS = (
 class Checkpoint:
     """A callback that keeps the newest state of a run in a file, and the one before beside it.
 
-    Parameters
-    ----------
-    path
-        The file. Its folder is made if need be.
-    every_seconds
-        The least time between two writes; 0 writes after every chunk of steps.
-    resume
-        Continue from the file if it is there.
+    The folder of `path` is made if need be. A write comes `every_seconds` at most (0: after every
+    chunk of steps). With `resume`, the run goes on from the file if it is there.
     """
 
     def __init__(
@@ -130,12 +124,7 @@ class Checkpoint:
 
     def _restored(self, path: Path, content: bytes, fresh: TrainState) -> TrainState:
         arrays, document = _read(path, content)
-        self._check_same_run(path, document["fingerprint"])
-        state = _rebuilt(fresh, arrays, document)
-        self.seconds_before = float(document["seconds"])
-        return state
-
-    def _check_same_run(self, path: Path, found: dict[str, Any]) -> None:
+        found = document["fingerprint"]
         if found["data"] != self._run["data"]:
             raise InputError(f"{path} belongs to a run on other data; start over with --force")
         for name, value in json.loads(json.dumps(self._run["settings"])).items():
@@ -145,6 +134,9 @@ class Checkpoint:
                     f"{path} belongs to a run with {name}={other!r}, not {value!r}; use the same "
                     "settings, or start over with --force"
                 )
+        state = _rebuilt(fresh, arrays, document)
+        self.seconds_before = float(document["seconds"])
+        return state
 
 
 def _arrays(state: TrainState) -> dict[str, np.ndarray]:

@@ -1,19 +1,17 @@
 """What training needs of many rows: cached columns φ_j(x), Gram matrices, energies, by network."""
 
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Iterable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from piefs.core.gradients import dot
 from piefs.core.maps import ScalarMap, is_single, n_maps, stack
 from piefs.core.metric import MetricField
 from piefs.data.rows import Rows, scratch
 from piefs.training.batches import Samples
-from piefs.training.evaluation import BLOCK_ROWS, blocks, blockwise, weighted_gram
+from piefs.training.evaluation import blocks, blockwise, weighted_gram
 from piefs.training.sharding import ONE, Devices
 
 ENERGY_ROWS = 2**18  # that energies are taken over: beyond, their error is some thousandths
@@ -27,18 +25,6 @@ PROGRAMS = {
     "outputs": jax.jit(lambda model, z: model.readout(model.of_scaled(z))),
 }
 """What a model of networks gives for a block of scaled rows."""
-
-
-@jax.jit
-def _weighted_energies(maps: ScalarMap, metric: MetricField, x: Array, weight: Array) -> Array:
-    """Σ w_i ‖A∇φ_k(x_i)‖², shape (K,); a block may hold padding, so it is a sum and not a mean."""
-
-    def energy(phi: ScalarMap) -> Array:
-        _, gradient = phi.value_and_gradient(x)
-        transformed = metric.apply(x, gradient)
-        return jnp.sum(weight * dot(transformed, transformed))
-
-    return jax.lax.map(energy, maps)
 
 
 @jax.jit
@@ -61,27 +47,23 @@ def coordinates_of(maps: ScalarMap, x: Rows, devices: Devices = ONE) -> np.ndarr
 
 
 def dirichlet_matrix(maps: ScalarMap, metric: MetricField, samples: Samples) -> np.ndarray:
-    """⟨φ_j, φ_k⟩_mde over the samples, shape (K, K), in double precision."""
-    n = n_maps(maps)
+    """⟨φ_j, φ_k⟩_mde over the samples, shape (K, K), in double precision.
+
+    Of very many rows, over blocks spread evenly.
+    """
+    n, devices = n_maps(maps), samples.devices
     size = max(1, FORM_ELEMENTS // (n * samples.x.shape[1]))
-    return _mean(samples, partial(_weighted_forms, maps, metric), (n, n), size)
+    total, weight = np.zeros((n, n)), 0.0
+    parts = (blocks(part, size, ENERGY_ROWS, devices) for part in (samples.x, samples.weights))
+    for (x, _), (w, _) in zip(*parts, strict=True):  # padding has no weight
+        total += np.asarray(_weighted_forms(maps, metric, x, w), np.float64)
+        weight += w.sum(dtype=float)
+    return devices.total(total) / devices.total(weight)
 
 
 def energies_of(maps: ScalarMap, metric: MetricField, samples: Samples) -> np.ndarray:
-    """⟨φ_k, φ_k⟩_mde of each map of a stack over the samples, shape (K,), in one pass."""
-    return _mean(samples, partial(_weighted_energies, maps, metric), (n_maps(maps),))
-
-
-def _mean(
-    samples: Samples, weighted_sum: Callable, shape: tuple[int, ...], size: int = BLOCK_ROWS
-) -> np.ndarray:
-    """The weighted mean over the rows; of very many, over blocks spread evenly."""
-    devices, total, weight = samples.devices, np.zeros(shape), 0.0
-    parts = (blocks(part, size, ENERGY_ROWS, devices) for part in (samples.x, samples.weights))
-    for (x, _), (w, _) in zip(*parts, strict=True):  # padding has no weight
-        total += np.asarray(weighted_sum(x, w), np.float64)
-        weight += w.sum(dtype=float)
-    return devices.total(total) / devices.total(weight)
+    """⟨φ_k, φ_k⟩_mde of each map of a stack over the samples, shape (K,)."""
+    return np.diag(dirichlet_matrix(maps, metric, samples))
 
 
 def log_scale_range(metric: MetricField, samples: Samples) -> tuple[float, float]:

@@ -10,14 +10,10 @@ import numpy as np
 
 from piefs.core.weighting import Dampened, Static
 from piefs.errors import InputError
-from piefs.training.checks import check, check_widths
+from piefs.training.checks import WIDTHS, check, require
 
-TOLERANCE = 1e-3
-"""A loss has stopped improving once it no longer falls by this share of itself."""
-
-ALL_AT_ONCE = Static(orth=0.03, prefix=3.0)
-"""The weights of maps that are trained together."""
-
+TOLERANCE = 1e-3  # a loss has stopped improving once it no longer falls by this share of itself
+ALL_AT_ONCE = Static(orth=0.03, prefix=3.0)  # the weights of maps that are trained together
 UNSET: Any = None  # a field that takes the preset's value
 AUTO: Any = "auto"  # decided from the data
 
@@ -121,10 +117,9 @@ class Settings:
             asked["optimizer"] = _as(Optimizer, "name", asked["optimizer"])
             found["optimizer"] = _filled(asked["optimizer"], settings.optimizer)
         if "hidden" in asked:
-            check_widths("hidden", asked["hidden"])
+            require("hidden", asked["hidden"], WIDTHS)
             found["hidden"] = tuple(map(int, asked["hidden"]))
-        usual = Dampened() if solver == "sequential" else ALL_AT_ONCE
-        found["weighting"] = usual
+        found["weighting"] = usual = Dampened() if solver == "sequential" else ALL_AT_ONCE
         if "weighting" in asked:
             asked["weighting"] = _as_weighting(asked["weighting"], solver)
             found["weighting"] = _filled(asked["weighting"], usual)
@@ -141,15 +136,14 @@ class Settings:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> Settings:
         """The settings that `document` has described, checked."""
+        weighting, is_known = document["weighting"], isinstance(document["weighting"], Mapping)
         parts: dict[str, Any] = {
             "metric": _as(Metric, "name", document["metric"]),
             "optimizer": _as(Optimizer, "name", document["optimizer"]),
             "hidden": tuple(document["hidden"]),
+            # A function, of which there is the name only, mattered in training alone.
+            "weighting": _as_weighting(weighting, document["solver"]) if is_known else Static(),
         }
-        if isinstance(document["weighting"], Mapping):
-            parts["weighting"] = _as_weighting(document["weighting"], document["solver"])
-        else:  # the name of a function: it mattered in training only
-            parts["weighting"] = Static()
         settings = cls(**{**document, **parts})
         check(settings)
         return settings
@@ -213,6 +207,8 @@ PRESETS: dict[str, Settings] = {
     "fast": Settings(preset="fast", n_components=8, steps_per_component=500),
 }
 
+# What replaces a preset's own if maps are trained one by one: gated weights need larger batches,
+# and greedy maps fewer steps.
 ONE_BY_ONE: dict[str, Any] = {
     "steps_per_component": 1000,
     "batch_size": 1024,
@@ -221,22 +217,18 @@ ONE_BY_ONE: dict[str, Any] = {
     "activation": "gelu",
     "optimizer": Optimizer("adam", 0.05, 5, 100, "auto", "float32"),
 }
-"""What replaces a preset's own if maps are trained one by one: gated weights need larger batches,
-and greedy maps fewer steps."""
 
 
 def _as(kind: type, first: str, value: Any) -> Any:
     """An object from itself, a mapping of its fields, or its first field alone."""
-    if isinstance(value, kind):
-        found = value
-    elif isinstance(value, Mapping):
+    if isinstance(value, Mapping):
         known = [f.name for f in fields(kind)]
         for name in value:
             if name not in known:
                 raise InputError(f"{kind.__name__} has no field {name!r}: {', '.join(known)}")
         found = kind(**value)
     else:
-        found = kind(**{first: value})
+        found = value if isinstance(value, kind) else kind(**{first: value})
     hidden = getattr(found, "hidden", None)
     return replace(found, hidden=tuple(hidden)) if isinstance(hidden, list) else found
 

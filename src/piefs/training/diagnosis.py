@@ -97,10 +97,10 @@ class Evidence:
 
 def findings(evidence: Evidence) -> list[Finding]:
     """All that is wrong, at most one finding of a kind."""
-    found = [_rate_cut(evidence), _constant_maps(evidence), _degenerate_metric(evidence)]
+    found = [*_of_rate_and_maps(evidence)]
     if len(evidence.history) >= FEWEST_ROWS:
-        found += [_gram_error(evidence), *_losses(evidence)]
-    return [one for one in found if one is not None]
+        found += [*_of_gram_error(evidence), *_of_losses(evidence)]
+    return found
 
 
 def variation(raw: np.ndarray) -> np.ndarray:
@@ -140,45 +140,36 @@ def n_constants(evidence: Evidence) -> int:
     return int(evidence.chance is None or evidence.settings.solver == "sequential")
 
 
-def _rate_cut(evidence: Evidence) -> Finding | None:
-    if not evidence.rate_cuts:
-        return None
-    times = len(evidence.rate_cuts)
-    return Finding(
-        "rate-cut",
-        f"Losses or parameters did not stay finite after step {evidence.rate_cuts[0]}: the steps "
-        f"were taken again at a smaller learning rate, cut {times} time{'s' * (times > 1)} from "
-        f"{evidence.settings.learning_rate:g} to {evidence.rate:.2g}.",
-        f"Set learning_rate={evidence.rate:.1g} from the start, and see that no column of the data "
-        "has values far beyond its others.",
-        bad=False,
-    )
-
-
-def _constant_maps(evidence: Evidence) -> Finding | None:
+def _of_rate_and_maps(evidence: Evidence) -> Iterator[Finding]:
+    if times := len(evidence.rate_cuts):
+        yield Finding(
+            "rate-cut",
+            f"Losses or parameters did not stay finite after step {evidence.rate_cuts[0]}: the "
+            f"steps were taken again at a smaller learning rate, cut {times} "
+            f"time{'s' * (times > 1)} from {evidence.settings.learning_rate:g} to "
+            f"{evidence.rate:.2g}.",
+            f"Set learning_rate={evidence.rate:.1g} from the start, and see that no column of the "
+            "data has values far beyond its others.",
+            bad=False,
+        )
     dead = np.flatnonzero(variation(evidence.raw) <= SAME_EVERYWHERE)
-    if len(dead) <= n_constants(evidence):
-        return None
-    listed = ", ".join(str(k + 1) for k in dead)
-    return Finding(
-        "dead-maps",
-        f"{len(dead)} of {evidence.raw.shape[1]} maps are constant on the training rows (map "
-        f"{listed}): their units are all off, or smoothness outweighs what they would explain.",
-        'Lower learning_rate or smoothness, or take activation="silu" instead of "relu", or fewer '
-        "maps (n_components).",
-    )
-
-
-def _degenerate_metric(evidence: Evidence) -> Finding | None:
+    if len(dead) > n_constants(evidence):
+        yield Finding(
+            "dead-maps",
+            f"{len(dead)} of {evidence.raw.shape[1]} maps are constant on the training rows (map "
+            f"{', '.join(str(k + 1) for k in dead)}): their units are all off, or smoothness "
+            "outweighs what they would explain.",
+            'Lower learning_rate or smoothness, or take activation="silu" instead of "relu", or '
+            "fewer maps (n_components).",
+        )
     largest = float(np.max(np.abs(evidence.log_scale_ranges), initial=0.0))
-    if largest <= LARGEST_LOG_SCALE:
-        return None
-    return Finding(
-        "metric",
-        f"The metric is degenerate: |log λ| reaches {largest:.1f}, so that some directions count "
-        "for nothing and others for all.",
-        'Set bound=3 in Metric(…), or a penalty such as anisotropy=0.1, or constraint="trace".',
-    )
+    if largest > LARGEST_LOG_SCALE:
+        yield Finding(
+            "metric",
+            f"The metric is degenerate: |log λ| reaches {largest:.1f}, so that some directions "
+            "count for nothing and others for all.",
+            'Set bound=3 in Metric(…), or a penalty such as anisotropy=0.1, or constraint="trace".',
+        )
 
 
 REMEDIES = {
@@ -187,18 +178,17 @@ REMEDIES = {
 }
 
 
-def _gram_error(evidence: Evidence) -> Finding | None:
+def _of_gram_error(evidence: Evidence) -> Iterator[Finding]:
     n_maps, raw = evidence.raw.shape[1], evidence.history[-1]["gram_error"]
-    if evidence.gram_error <= GRAM_SHARE * n_maps and raw <= RAW_GRAM_SHARE * n_maps:
-        return None
-    worst = max(evidence.gram_error, raw)
-    usual = "raise orth in weighting=Static(…) tenfold, or lower smoothness"
-    return Finding(
-        "gram-error",
-        f"The maps are far from orthonormal: a Gram error of {worst:.3g} for {n_maps} maps, where "
-        f"maps that are all zero have {n_maps}.",
-        f"To mend it, {REMEDIES.get(evidence.settings.solver, usual)}.",
-    )
+    if evidence.gram_error > GRAM_SHARE * n_maps or raw > RAW_GRAM_SHARE * n_maps:
+        usual = "raise orth in weighting=Static(…) tenfold, or lower smoothness"
+        yield Finding(
+            "gram-error",
+            "The maps are far from orthonormal: a Gram error of "
+            f"{max(evidence.gram_error, raw):.3g} for {n_maps} maps, where maps that are all zero "
+            f"have {n_maps}.",
+            f"To mend it, {REMEDIES.get(evidence.settings.solver, usual)}.",
+        )
 
 
 def late_fall(losses: Sequence[float]) -> float:
@@ -214,7 +204,7 @@ def shares_of_chance(evidence: Evidence) -> list[float]:
     return [row["validation_loss"] / evidence.chance for row in evidence.history]
 
 
-def _losses(evidence: Evidence) -> Iterator[Finding]:
+def _of_losses(evidence: Evidence) -> Iterator[Finding]:
     """What the losses on training and on validation rows say."""
     losses, last, chance = shares_of_chance(evidence), evidence.history[-1], evidence.chance
     if not losses or chance is None:

@@ -37,27 +37,21 @@ def evaluate(
         x = ScaledRows(x, model.scaling, model.dtype)
     of_rows = replace(model, scaling=None, units=None)
     most = max(1, BLOCK_ELEMENTS // max(1, len(of_rows.readout.bias), len(of_rows.mixing)))
-    if needs_jax(model):
-        return _of_networks(of_rows, x, what, devices, finish, most)
-    function = of_rows.coordinates if what == "coordinates" else of_rows.outputs
-    return blockwise(lambda z: finish(function(z)), x, devices, most)
-
-
-def needs_jax(model: Model) -> bool:
-    """Whether the maps are networks; those in NumPy have `needs_jax = False`."""
-    return getattr(model.maps, "needs_jax", True)
-
-
-def _of_networks(
-    model: Model, x: Rows, what: str, devices: Devices, finish: Callable, most: int
-) -> np.ndarray:
+    if not needs_jax(model):
+        function = of_rows.coordinates if what == "coordinates" else of_rows.outputs
+        return blockwise(lambda z: finish(function(z)), x, devices, most)
     import jax
 
     from piefs.training.columns import PROGRAMS
 
     with jax.enable_x64(model.dtype == np.float64):
-        model, program = jax.device_put(model), PROGRAMS[what]  # once, not with every block
-        return blockwise(lambda z: finish(np.asarray(program(model, z))), x, devices, most)
+        of_rows, program = jax.device_put(of_rows), PROGRAMS[what]  # once, not with every block
+        return blockwise(lambda z: finish(np.asarray(program(of_rows, z))), x, devices, most)
+
+
+def needs_jax(model: Model) -> bool:
+    """Whether the maps are networks; those in NumPy have `needs_jax = False`."""
+    return getattr(model.maps, "needs_jax", True)
 
 
 def blockwise(
@@ -111,11 +105,6 @@ def weighted_gram(phi: Rows, weights: np.ndarray, devices: Devices = ONE) -> np.
     """Σ w φφᵀ / Σ w, shape (K, K), in double precision."""
     total = np.zeros((phi.shape[1], phi.shape[1]))
     for start in devices.share_of(range(0, len(phi), GRAM_ROWS)):
-        rows = slice(start, start + GRAM_ROWS)
-        total += gram_sum(phi[rows], weights[rows])
+        block = phi[start : start + GRAM_ROWS].astype(np.float64)
+        total += (block * weights[start : start + GRAM_ROWS, None]).T @ block
     return devices.total(total) / weights.sum(dtype=float)
-
-
-def gram_sum(phi: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    block = phi.astype(np.float64)
-    return (block * weights[:, None]).T @ block

@@ -70,12 +70,12 @@ def train(
                 break
             state = _stepped(state, chunk, loss, samples, settings)  # 4, 5, 6: the objective
             state = recorded(state, settings, held_out)
-            is_over = _any_asks_to_end(callbacks, state)
+            is_over = True in [callback(state) for callback in callbacks]  # none is passed over
         state = recorded(state, settings, held_out, is_cut_off=True)
         for cache in caches if k + at_once < K else ():  # later turns will need the columns
             cache.append(state.params.phi)
         state = with_turn_over(state, settings, samples, warm_start)
-        if devices.any(_any_asks_to_end(callbacks, state) or is_over):
+        if devices.any(True in [callback(state) for callback in callbacks] or is_over):
             break
     return state
 
@@ -113,9 +113,3 @@ def _stepped(
         interval=(count + n_steps, total),
     )
     return with_metric_refreshed(state, settings, samples, first)
-
-
-def _any_asks_to_end(callbacks: Sequence[Callback], state: TrainState) -> bool:
-    """Show the state to all callbacks; whether one of them returned True."""
-    answers = [callback(state) for callback in callbacks]  # none is passed over
-    return any(answers)

@@ -81,13 +81,10 @@ def open_workers(
 class Workers:
     """Jobs run in this process itself; the base of all workers."""
 
-    def __init__(self, function: Callable[..., Any], common: Any, n_workers: int = 1) -> None:
-        self.function, self.common, self._n_workers = function, common, n_workers
+    n_workers = 1  # how many jobs run at a time
 
-    @property
-    def n_workers(self) -> int:
-        """How many jobs run at a time."""
-        return self._n_workers
+    def __init__(self, function: Callable[..., Any], common: Any) -> None:
+        self.function, self.common = function, common
 
     def run(self, jobs: Iterable[Job]) -> Iterator[Ended]:
         """The jobs as they end; one that fails does not stop the others.
@@ -169,8 +166,9 @@ class Processes(Workers):
     def __init__(
         self, function: Callable[..., Any], common: Any, n_workers: int, stack: ExitStack
     ) -> None:
-        super().__init__(function, common, n_workers)
-        self._pool = self._new_pool()
+        super().__init__(function, common)
+        self.n_workers = n_workers
+        self._start()
         stack.callback(self._kill)
 
     def submit(self, job: Job) -> Future[Any]:
@@ -182,11 +180,11 @@ class Processes(Workers):
 
     def renew(self) -> None:
         self._kill()
-        self._pool = self._new_pool()
+        self._start()
 
-    def _new_pool(self) -> ProcessPoolExecutor:
+    def _start(self) -> None:
         about = {"initializer": _prepare, "initargs": (self.function, self.common)}
-        return ProcessPoolExecutor(self._n_workers, env=ENVIRONMENT, **about)
+        self._pool = ProcessPoolExecutor(self.n_workers, env=ENVIRONMENT, **about)
 
     def _kill(self) -> None:
         """Kill the processes: what is to survive is in files."""
@@ -222,8 +220,8 @@ class Cluster(Workers):
         self, function: Callable[..., Any], common: Any, where: Any, stack: ExitStack
     ) -> None:
         super().__init__(function, common)
-        is_client = hasattr(where, "get_executor")
-        self.client = where if is_client else stack.enter_context(_connected(where))
+        is_given = hasattr(where, "get_executor")
+        self.client = where if is_given else stack.enter_context(_connected(where))
         self._check_workers()
         self._executor = self.client.get_executor(pure=False)
         stack.callback(self._cancel)

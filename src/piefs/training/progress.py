@@ -11,19 +11,14 @@ from piefs.training.callbacks import Stage
 if TYPE_CHECKING:
     from piefs.training.state import TrainState
 
-SHARE_TO_TIME = 0.1
-"""The share of a stage after which its pace is known well enough to be printed."""
+SHARE_TO_TIME = 0.1  # of a stage, after which its pace is known well enough to be printed
 
 
 class ProgressBar:
     """A live bar with the time left, on a terminal; elsewhere it shows nothing.
 
-    Needs `pip install 'piefs-learn[app]'`.
-
-    Parameters
-    ----------
-    console
-        A `rich.console.Console` to draw on, the standard output unless given.
+    It is drawn on a `rich.console.Console`, the standard output unless given, and needs
+    `pip install 'piefs-learn[app]'`.
     """
 
     def __init__(self, console: Any = None) -> None:
@@ -44,7 +39,18 @@ class ProgressBar:
 
     def _start(self, description: str, total: int) -> None:
         if self._bar is None:
-            self._bar = _bar(self.console)
+            progress = optional("rich.progress", "a ProgressBar")
+            console = self.console or optional("rich.console", "a ProgressBar").Console()
+            self._bar = progress.Progress(
+                progress.TextColumn("{task.description}"),
+                progress.BarColumn(),
+                progress.TaskProgressColumn(),
+                progress.TimeRemainingColumn(),
+                progress.TextColumn("{task.fields[note]}"),
+                console=console,
+                transient=True,
+                disable=not console.is_terminal,
+            )
             self._task = self._bar.add_task("", note="")
             self._bar.start()
         self._bar.reset(self._task, total=total, description=description, note="")
@@ -65,21 +71,6 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
-
-
-def _bar(console: Any) -> Any:
-    progress = optional("rich.progress", "a ProgressBar")
-    console = console or optional("rich.console", "a ProgressBar").Console()
-    return progress.Progress(
-        progress.TextColumn("{task.description}"),
-        progress.BarColumn(),
-        progress.TaskProgressColumn(),
-        progress.TimeRemainingColumn(),
-        progress.TextColumn("{task.fields[note]}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    )
 
 
 def _score(row: dict[str, float]) -> str:

@@ -35,7 +35,6 @@ from piefs.training.step import TurnLoss, begun, losses_on
 RATE_CUT, MOST_RATE_CUTS = 4, 5
 """If numbers do not stay finite, the rate is divided by this, so often at most in a run."""
 
-
 NO_STEPS = (0, (0.0,) * len(StepRecord._fields))
 
 
@@ -181,8 +180,6 @@ def with_turn_over(
     )
 
 
-# --- what is recorded ---------------------------------------------------------------------------
-
 LOSSES = {
     "validation_gram_error": "gram_error",
     "validation_loss_class": "loss_class",
@@ -253,16 +250,14 @@ def has_converged(state: TrainState, settings: Settings) -> bool:
     if patience is None or len(rows) <= patience:
         return False
 
-    def has_stopped(name: str) -> bool:
+    watched = LOSSES if settings.solver == "sequential" else ("validation_loss",)
+    for name in watched:
         losses = [row[name] for row in rows]
         before, after = min(losses[:-patience]), min(losses[-patience:])
-        return after >= before - TOLERANCE * abs(before)
+        if after < before - TOLERANCE * abs(before):
+            return False
+    return True
 
-    watched = LOSSES if settings.solver == "sequential" else ("validation_loss",)
-    return all(has_stopped(name) for name in watched)
-
-
-# --- metrics that follow the maps --------------------------------------------------------------
 
 N_MARKS = 20
 """How often in a turn a metric is set again: recursive feature machines take five to ten rounds,
@@ -280,9 +275,8 @@ def with_metric_refreshed(
 ) -> TrainState:
     """The state, its metric set from all maps so far if steps since `before` pass a mark."""
     metric: Any = state.params.metric
-    if not metric.follows_maps:
-        return state
-    if not passes_mark(before, state.step, settings.steps_per_component):
+    is_due = passes_mark(before, state.step, settings.steps_per_component)
+    if not (metric.follows_maps and is_due):
         return state
     n = len(samples)
     rows = some_rows(settings.seed, n, MOST_ROWS) if n > MOST_ROWS else slice(n)

@@ -11,7 +11,7 @@ import pytest
 from commands import piefs
 from piefs import PIEFSClassifier, tune
 from piefs.app import search
-from piefs.app.trials import CHOICES, RANGES, open_to_choice, run_trial, tuning_data
+from piefs.app.trials import CHOICES, RANGES, fitted, open_to_choice, tuning_data
 from piefs.data.files import held
 from piefs.errors import InputError
 from piefs.training.parallel import Ended, Workers
@@ -38,16 +38,16 @@ def fits(monkeypatch):
     def losses(keywords, share):
         return 0.7
 
-    def run_trial(data, keywords, share, seed):
+    def fit(data, keywords, share):
         asked.append((keywords, round(share, 3)))
-        loss = run_trial.losses(keywords, share)
+        loss = fit.losses(keywords, share)
         record = {"keywords": keywords, "share": share, "seconds": 1.0, "loss": loss}
         rows = [loss or 0.0] * len(data.validation[0])
         return record | {"losses_error": 0.01, "score": 0.5, "row_losses": rows, "error": "bad"}
 
-    run_trial.losses, run_trial.asked = losses, asked
-    monkeypatch.setattr(search, "run_trial", run_trial)
-    return run_trial
+    fit.losses, fit.asked = losses, asked
+    monkeypatch.setattr(search, "fitted", fit)
+    return fit
 
 
 def by_settings(keywords, share):
@@ -58,10 +58,10 @@ def by_settings(keywords, share):
 def test_candidates_differ_from_the_defaults_in_what_is_open_and_can_be_fitted(table, fits):
     tuned = tune(*table, n_trials=30, fixed={"metric": "off"})
     drawn = [keywords for keywords, share in fits.asked if share == 0.111]
-    assert len(drawn) == 29
+    assert 20 < len(drawn) <= 29  # equal ones are fitted once
     for keywords in drawn:
-        assert keywords["metric"] == "off"
-        assert 1 < len(keywords) <= 1 + len(RANGES) + len(CHOICES)
+        assert "metric" not in keywords
+        assert 0 < len(keywords) < len(RANGES) + len(CHOICES)
         PIEFSClassifier(**keywords).check_settings(1000)
     assert tuned.keywords == {"metric": "off"}
 
@@ -70,6 +70,7 @@ def test_candidates_differ_from_the_defaults_in_what_is_open_and_can_be_fitted(t
 def test_only_what_the_solver_uses_is_tried(fixed):
     assert "smoothness" not in open_to_choice(fixed)
     assert "smoothness" in open_to_choice({})
+    assert open_to_choice({"solver": "eigen"}) == ["n_components", "metric"]
     assert open_to_choice(dict.fromkeys((*RANGES, *CHOICES), 1)) == []
 
 
@@ -78,7 +79,7 @@ def test_the_better_third_goes_on_and_the_best_with_all_steps_wins(table, fits):
     tuned = tune(*table, n_trials=20)
     shares = [share for _, share in fits.asked]
     assert fits.asked[0] == ({}, 1.0)  # the defaults
-    assert shares.count(0.111) == 19
+    assert 15 < shares.count(0.111) <= 19
     assert 19 // 3 <= shares.count(0.333) <= 19 // 2
     assert 1 < shares.count(1.0) < shares.count(0.333)
     whole = [keywords for keywords, share in fits.asked if share == 1]
@@ -96,14 +97,14 @@ def test_the_defaults_win_ties(table, fits):
 
 
 def test_a_gain_within_its_standard_error_by_rows_is_none(table, fits, monkeypatch):
-    def noisy(data, keywords, share, seed):
-        record = fits(data, keywords, share, seed)
+    def noisy(data, keywords, share):
+        record = fits(data, keywords, share)
         rows = np.full(30, 0.7)
         rows[0] -= 0.3 * bool(keywords)  # two rows decide
         rows[1] += 0.1 * bool(keywords)
         return record | {"row_losses": rows.tolist(), "loss": float(rows.mean())}
 
-    monkeypatch.setattr(search, "run_trial", noisy)
+    monkeypatch.setattr(search, "fitted", noisy)
     tuned = tune(*table, n_trials=4)
     assert 0 < tuned.gain < tuned.gain_error
     assert not tuned.beats_defaults
@@ -119,8 +120,8 @@ def test_settings_that_cannot_be_fitted_drop_out(table, fits):
 
 
 def test_a_fit_that_diverges_is_a_record_with_the_reason(table):
-    data = tuning_data(*table, None, None, True, 0)
-    failed = run_trial(data, TINY | {"learning_rate": 1e4}, 1.0, 0)
+    data = tuning_data(*table, None, None, TINY)
+    failed = fitted(data, {"learning_rate": 1e4}, 1.0)
     assert failed["loss"] is None
     assert "learning_rate" in failed["error"]
 
@@ -133,26 +134,26 @@ def test_a_search_continues_where_it_was_cut_off(table, tmp_path, fits, monkeypa
             raise KeyboardInterrupt
         return fits(*arguments)
 
-    monkeypatch.setattr(search, "run_trial", cut_off)
+    monkeypatch.setattr(search, "fitted", cut_off)
     with pytest.raises(KeyboardInterrupt):
         tune(*table, n_trials=8, out=tmp_path)
     records = tmp_path / "trials.jsonl"
     assert len(records.read_text().splitlines()) == 5
     assert not (tmp_path / "best.json").exists()
     with records.open("a") as file:
-        file.write('{"trial": 6, "rung": 0, "par')  # killed while it wrote
-    monkeypatch.setattr(search, "run_trial", fits)
+        file.write('{"keywords": {"smooth')  # killed while it wrote
+    monkeypatch.setattr(search, "fitted", fits)
     first = tune(*table, n_trials=8, out=tmp_path)
     n_fits = len(fits.asked)
-    assert [share for _, share in fits.asked].count(0.111) == 7
+    assert len({json.dumps(asked) for asked in fits.asked}) == n_fits  # nothing twice
     assert tune(*table, n_trials=8, out=tmp_path) == first
     assert len(fits.asked) == n_fits == len(records.read_text().splitlines())
     assert json.loads((tmp_path / "best.json").read_text()) == json.loads(
         json.dumps(first.keywords)
     )
-    with pytest.raises(InputError, match="another seed"):
+    with pytest.raises(InputError, match="another search"):
         tune(*table, n_trials=8, out=tmp_path, seed=1)
-    with pytest.raises(InputError, match="another data"):
+    with pytest.raises(InputError, match="another search"):
         tune(table[0] + 1, table[1], n_trials=8, out=tmp_path)
 
 
@@ -176,16 +177,15 @@ def test_a_search_continues_though_later_candidates_ended_first(table, tmp_path,
     tune(*table, n_trials=7, out=tmp_path)
     records = tmp_path / "trials.jsonl"
     lines = records.read_text().splitlines()
-    assert [json.loads(line)["trial"] for line in lines[:3]] == [0, 2, 1]
-    tune(*table, n_trials=7, out=tmp_path)
-    assert len(fits.asked) == len(lines)
-    records.write_text("\n".join(lines[:2]) + "\n")  # candidate 1 was under way
     again = tune(*table, n_trials=7, out=tmp_path)
-    assert {record["trial"] for record in again.records} == set(range(7))
+    assert len(fits.asked) == len(lines)
+    records.write_text("\n".join(lines[:2]) + "\n")  # the first candidate was under way
+    assert tune(*table, n_trials=7, out=tmp_path).keywords == again.keywords
+    assert sorted(records.read_text().splitlines()) == sorted(lines)
 
 
 @pytest.mark.parametrize(
-    "spoilt", ["{", "[]", '{"trial": 0}', '{"trial": 99999999, "rung": 0, "loss": null}']
+    "spoilt", ["{", "[]", '{"keywords": {}}', '{"keywords": {}, "share": 99, "loss": null}']
 )
 def test_damaged_records_are_refused_with_what_to_do(table, tmp_path, fits, spoilt):
     tune(*table, n_trials=2, out=tmp_path)
@@ -204,12 +204,12 @@ def test_a_second_search_in_the_same_folder_is_refused_while_the_first_writes(ta
 def test_a_budget_ends_the_search(table, fits, monkeypatch):
     now = [0.0]
 
-    def slow(data, keywords, share, seed):
+    def slow(data, keywords, share):
         now[0] += 10 * share
-        return fits(data, keywords, share, seed)
+        return fits(data, keywords, share)
 
     told = []
-    monkeypatch.setattr(search, "run_trial", slow)
+    monkeypatch.setattr(search, "fitted", slow)
     monkeypatch.setattr(search.time, "monotonic", lambda: now[0])
     tune(*table, budget_minutes=1, tell=lambda *arguments: told.append(arguments))
     assert 60 <= now[0] <= 60 + 10
@@ -260,7 +260,7 @@ def test_the_command_never_looks_at_test_rows_and_says_how_to_fit(
         seen.append(len(data.train[0]) + len(data.validation[0]))
         return fits(data, *arguments)
 
-    monkeypatch.setattr(search, "run_trial", look)
+    monkeypatch.setattr(search, "fitted", look)
     arguments = (path, "--target", "y", "--id", "row", "--trials", 4, "--out", tmp_path / "tuned")
     done = piefs("tune", *arguments)
     assert done.returncode == 0, done.stderr

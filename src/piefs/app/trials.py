@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
+from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import type_of_target
 
 from piefs.errors import DivergedError, InputError, TrainingWarning
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor
+from piefs.estimators.decisions import OF_DESCENT
 from piefs.training.config import Settings
 from piefs.training.solvers import SOLVERS
 
@@ -34,14 +35,45 @@ FEWEST_STEPS = 50
 ESTIMATORS: dict[str, type] = {"classification": PIEFSClassifier, "regression": PIEFSRegressor}
 
 
+class TuningData(NamedTuple):
+    """An unfitted estimator, the rows to fit it on and those to judge by; none for the test."""
+
+    estimator: Any
+    train: tuple[np.ndarray, np.ndarray]
+    validation: tuple[np.ndarray, np.ndarray]
+
+    def digest(self) -> str:
+        """A name for all of it, by the contents."""
+        labels = np.concatenate([self.train[1], self.validation[1]])
+        rows = [np.ascontiguousarray(x, np.float64) for x in (self.train[0], self.validation[0])]
+        about = repr(sorted(self.estimator.get_params().items()))
+        return str(joblib.hash([about, *rows, np.unique(labels, return_inverse=True)[1]]))
+
+
+def tuning_data(
+    X: Any, y: Any, validation_data: Any, task: str | None, keywords: Keywords
+) -> TuningData:
+    """The rows of a search; a share of them is set aside to judge by if none are given."""
+    X, y = np.asarray(X), np.asarray(y)
+    if task is None:
+        is_class = type_of_target(y) in ("binary", "multiclass") and y.dtype.kind != "f"
+        task = "classification" if is_class else "regression"
+    if task not in ESTIMATORS:
+        raise InputError(f"task {task!r} cannot be tuned; choose one of {', '.join(ESTIMATORS)}")
+    if validation_data is None:
+        can_stratify = task == "classification" and np.unique(y, return_counts=True)[1].min() > 1
+        options = {"stratify": y if can_stratify else None, "random_state": 0}
+        X, held_x, y, held_y = train_test_split(X, y, test_size=0.15, **options)
+        validation_data = held_x, held_y
+    held_x, held_y = map(np.asarray, validation_data)
+    return TuningData(ESTIMATORS[task](**keywords), (X, y), (held_x, held_y))
+
+
 def open_to_choice(fixed: Keywords) -> list[str]:
     """The settings that are not fixed and mean something to the solver that is."""
     solver = Settings.of(fixed.get("preset", "default"), solver=fixed.get("solver")).solver
-    return [
-        name
-        for name in (*RANGES, *CHOICES)
-        if name not in fixed and (name != "smoothness" or solver != "sequential")
-    ]
+    unused = {"eigen": OF_DESCENT, "sequential": ("smoothness",)}.get(solver, ())
+    return [name for name in (*RANGES, *CHOICES) if name not in (*fixed, *unused)]
 
 
 def drawn(trial: Any, names: list[str]) -> Keywords:
@@ -54,68 +86,26 @@ def drawn(trial: Any, names: list[str]) -> Keywords:
             keywords[name] = float(f"{trial.suggest_float(name, *RANGES[name], log=True):.2g}")
         else:
             keywords[name] = trial.suggest_categorical(name, CHOICES[name])
-    if "hidden" in keywords and "hidden" in names:
-        keywords["hidden"] = tuple(map(int, keywords["hidden"].split()))
+    if "hidden" in keywords:
+        keywords["hidden"] = [int(width) for width in keywords["hidden"].split()]
     return keywords
 
 
-@dataclass(frozen=True)
-class TuningData:
-    """The rows to fit and the rows to judge by; test rows are not here."""
-
-    task: str
-    train: tuple[np.ndarray, np.ndarray]
-    validation: tuple[np.ndarray, np.ndarray]
-    standardize: bool = True
-
-    def estimator(self, keywords: Keywords, seed: int) -> Any:
-        """An unfitted estimator."""
-        given = {"standardize": self.standardize} | keywords
-        return ESTIMATORS[self.task](**given, random_state=seed)
-
-    def digest(self) -> str:
-        """A name for the rows, by their contents."""
-        labels = np.concatenate([self.train[1], self.validation[1]])
-        rows = [np.ascontiguousarray(x, np.float64) for x in (self.train[0], self.validation[0])]
-        return str(joblib.hash([*rows, np.unique(labels, return_inverse=True)[1]]))
-
-
-def tuning_data(
-    X: Any, y: Any, validation_data: Any, task: str | None, standardize: bool, seed: int
-) -> TuningData:
-    """The rows of a search; a share of them is set aside to judge by if none are given."""
-    X, y = np.asarray(X), np.asarray(y)
-    if task is None:
-        is_class = type_of_target(y) in ("binary", "multiclass") and y.dtype.kind != "f"
-        task = "classification" if is_class else "regression"
-    if task not in ESTIMATORS:
-        raise InputError(f"task {task!r} cannot be tuned; choose one of {', '.join(ESTIMATORS)}")
-    if validation_data is None:
-        can_stratify = task == "classification" and np.unique(y, return_counts=True)[1].min() > 1
-        strata = y if can_stratify else None
-        split = train_test_split(X, y, test_size=0.15, random_state=seed, stratify=strata)
-        X, held_x, y, held_y = split
-        validation_data = held_x, held_y
-    held_x, held_y = (np.asarray(values) for values in validation_data)
-    return TuningData(task, (X, y), (held_x, held_y), standardize)
-
-
-def run_trial(data: TuningData, keywords: Keywords, share: float, seed: int) -> Record:
-    """Fit with a share of the steps: loss and its standard error, score, steps and time.
+def fitted(data: TuningData, keywords: Keywords, share: float) -> Record:
+    """The record of a fit, the job that a worker does: loss and its standard error, score, time.
 
     A fit that diverges, or that these rows do not allow, has a loss of None.
     """
-    begun = time.monotonic()
     record: Record = {"keywords": keywords, "share": share}
+    model: Any = clone(data.estimator)
+    begun = time.monotonic()
     try:
-        settings = data.estimator(keywords, seed).check_settings(len(data.train[0]))
+        settings = model.set_params(**keywords).check_settings(len(data.train[0]))
         if SOLVERS[settings.solver].takes_steps:
             whole = settings.steps_per_component
-            steps = max(round(share * whole), min(FEWEST_STEPS, whole))
-            keywords = keywords | {"steps_per_component": steps}
+            model.steps_per_component = max(round(share * whole), min(FEWEST_STEPS, whole))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrainingWarning)
-            model = data.estimator(keywords, seed)
             model.fit(*data.train, validation_data=data.validation)
     except (DivergedError, InputError) as error:
         return record | {"loss": None, "error": str(error), "seconds": time.monotonic() - begun}
@@ -124,16 +114,14 @@ def run_trial(data: TuningData, keywords: Keywords, share: float, seed: int) -> 
         "loss": float(losses.mean()),
         "losses_error": float(losses.std() / np.sqrt(len(losses))),
         "score": float(model.score(*data.validation)),
-        "steps": model.n_iter_,
         "seconds": time.monotonic() - begun,
         "row_losses": [round(float(loss), 6) for loss in losses],
     }
 
 
-def row_losses(model: Any, x: Any, y: Any) -> np.ndarray:
+def row_losses(model: Any, x: Any, y: np.ndarray) -> np.ndarray:
     """The loss of each row: −log p of its class, or its squared error in units of the variance."""
     if isinstance(model, PIEFSRegressor):
-        error = (np.asarray(y) - model.predict(x)).reshape(len(x), -1) / model.target_scale_
+        error = (y - model.predict(x)).reshape(len(x), -1) / model.target_scale_
         return np.mean(error**2, axis=1)
-    log_p = model.predict_log_proba(x)
-    return -log_p[np.arange(len(x)), np.searchsorted(model.classes_, np.asarray(y))]
+    return -model.predict_log_proba(x)[np.arange(len(x)), np.searchsorted(model.classes_, y)]

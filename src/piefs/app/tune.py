@@ -82,7 +82,7 @@ def _tell(console: Console, tuned: Tuned, command: str, *, as_json: bool) -> Non
     if as_json:
         names = ("keywords", "beats_defaults", "gain", "gain_error")
         summary: dict[str, Any] = {name: getattr(tuned, name) for name in names}
-        summary["n_trials"] = len({record["trial"] for record in tuned.records})
+        summary["n_trials"] = len({json.dumps(record["keywords"]) for record in tuned.records})
         print(json.dumps(summary | {"command": command}))
         return
     table = Table("validation loss", "score", "s", "settings")

@@ -76,10 +76,13 @@ def _networks(z: Any, model: dict[str, Any], arrays: dict[str, np.ndarray]) -> A
 
 
 def _kernel(z: Any, model: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
-    """exp(−Σ_i λ_i |z_i − Z_i|) V + zB + b, one column of z after the other."""
+    """Σ_j [exp(−D_j) − (a/2) D_j] V_j + (a/2)|z|_λ Σ_j V_j + zB + b, D_j = Σ_i λ_i |z_i − Z_ji|."""
     landmarks, rates = arrays["maps.landmarks"], np.exp(arrays["maps.log_lam"])
-    distances = (abs(z[:, [i]] - landmarks[:, i]) * rate for i, rate in enumerate(rates))
-    curved = np.exp(-sum(distances)) @ arrays["maps.weights"]
+    weights = arrays["maps.weights"]
+    straight = weights * (arrays["maps.additive"] * 0.5)  # a scaled product would be single
+    far = sum(abs(z[:, [i]] - landmarks[:, i]) * rate for i, rate in enumerate(rates))
+    reach = rates[:, None] * straight.sum(axis=0)
+    curved = np.exp(-far) @ weights - far @ straight + abs(z) @ reach
     return curved + z @ arrays["maps.slopes"] + arrays["maps.offset"]
 
 

@@ -21,6 +21,7 @@ import numpy as np
 from piefs.core.kernel import RIDGES, Kernel, KernelMaps, learned, typical_distance
 from piefs.core.model import Model, Readout
 from piefs.core.ritz import leading_of_diagonal_and_rank, whitening
+from piefs.errors import InputError
 from piefs.training.batches import Samples, Validation
 from piefs.training.config import Settings
 from piefs.training.diagnosis import loss_by_chance
@@ -45,6 +46,7 @@ RIDGE_ROWS, READOUT_ROWS, LEFT_OUT_ROWS = 4000, 20_000, 50_000
 
 
 MOST_LEVERAGE = 1 - 1e-6
+FOLLOWS = 0.1  # a label: the least correlation
 
 
 def solve(
@@ -58,6 +60,8 @@ def solve(
 ) -> Fitted:
     """Learn the metric, then solve for all coordinates at once."""
     check_readable(samples)
+    if len(samples) < 2:
+        raise InputError("n_samples=1: two rows at least are needed")
     labels, draw = Labels.of(samples, task), np.random.default_rng(settings.seed)
     kernel = _kernel(samples, labels, settings, draw)
     dtype = np.float64 if len(samples) <= ROWS_IN_DOUBLE else np.float32
@@ -68,6 +72,12 @@ def solve(
     alpha = least_left_out_error(blocks, labels, sums)
     w, mixing = leading(sums, alpha, settings.n_components, labels.scale)
     maps, phi, mixer = orthonormal(features.maps(sums, w), samples)
+    turned = signs(phi, samples, labels)
+    maps, phi, mixer = (
+        maps.mixed(np.zeros(len(turned)), np.diag(turned)),
+        phi * turned,
+        mixer * turned,
+    )
     chosen = _spread(labels.is_labelled, LEFT_OUT_ROWS, READOUT_ROWS)
     left_out = phi[chosen]
     if len(mixing):
@@ -197,14 +207,28 @@ def leading(sums: Sums, alpha: float, n: int, scale: np.ndarray) -> tuple[np.nda
     t, root = sums.t * scale / sums.mass, np.sqrt(b)[:, None]
     rho, v = leading_of_diagonal_and_rank(TAU * g / b, np.sqrt(1 - TAU) * t / root, n)
     w = v / root
-    w *= _signs(t.T @ w if t.shape[1] else w)
     return w, (1 - TAU) / rho * (t.T @ w)
 
 
-def _signs(columns: np.ndarray) -> np.ndarray:
-    """Signs that make each column's largest entry positive."""
-    largest = np.abs(columns).argmax(axis=0)
-    return np.where(columns[largest, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
+def signs(phi: np.ndarray, samples: Samples, labels: Labels) -> np.ndarray:
+    """Signs by which each coordinate grows with the label, or else the input, it follows most.
+
+    Of two classes it is the second.
+    """
+    rows = _spread(labels.is_labelled, RIDGE_ROWS, RIDGE_ROWS)
+    phi, x, y = phi[rows] / len(rows), _at(samples, rows), labels.y[rows] * labels.scale
+    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), np.finfo(float).tiny)
+    none = np.zeros((phi.shape[1], 1))
+    by_label, by_input = np.hstack([phi.T @ y, none]), phi.T @ x
+    by_label *= 1 + 1e-6 * np.arange(by_label.shape[1])  # of two equal ones the second
+    is_followed = np.abs(by_label).max(axis=1) > FOLLOWS
+    slopes = np.where(is_followed, _furthest(by_label), _furthest(by_input))
+    return np.where(slopes < 0, -1.0, 1.0)
+
+
+def _furthest(rows: np.ndarray) -> np.ndarray:
+    """Each row's entry that is furthest from zero."""
+    return np.take_along_axis(rows, np.abs(rows).argmax(axis=1)[:, None], axis=1)[:, 0]
 
 
 def _readout(left_out: np.ndarray, labelled: Samples, task: Task) -> Readout:

@@ -95,7 +95,10 @@ class Cell:
         }
         if self.dataset.startswith("cifar10") and self.method == "piefs-trotter":
             keywords["steps_per_component"] = 7500  # 120,000 in all (Sec. 2.4)
-        keywords |= VARIANTS[self.variant]
+        changes = VARIANTS[self.variant]
+        if "metric" in changes:
+            changes = changes | {"metric": {"name": keywords["metric"], **changes["metric"]}}
+        keywords |= changes
         if self.variant in WEIGHT_FACTORS:
             base = Dampened() if self.mode == "supervised" else Static(1.0, 0.0, 1.0)
             keywords["weighting"] = Scaled(base, **WEIGHT_FACTORS[self.variant])

@@ -36,25 +36,28 @@ class Scaled:
 
 READINGS: dict[str, dict[str, Any]] = {
     "sgd-momentum": {"optimizer": "sgd", "learning_rate": 1e-2},
-    "metric-two-layers": {"metric_hidden": (64, 64)},
-    "metric-three-layers": {"metric_hidden": (64, 64, 64)},
+    "metric-two-layers": {"metric": {"hidden": (64, 64)}},
+    "metric-three-layers": {"metric": {"hidden": (64, 64, 64)}},
 }
 """Where the paper's words can be taken otherwise than the preset takes them (NOTATION.md)."""
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "paper": {},
-    "laplacian-calibrated": {"pretraining": "graph-laplacian", "t_class": "calibrated"},
+    "laplacian-calibrated": {
+        "pretraining": "graph-laplacian",
+        "weighting": {"t_class": "calibrated"},
+    },
     "laplacian-frozen": {"pretraining": "graph-laplacian"},
-    "anisotropy": {"anisotropy": 0.1},
+    "anisotropy": {"metric": {"anisotropy": 0.1}},
     "no-gate": {"weighting": Static()},
-    "at-once": {"schedule": "joint", "orthogonality": 1.0},
+    "at-once": {"solver": "joint", "weighting": {"orth": 1.0}},
     "weighting-rational": {"weighting": "rational"},
     "weighting-polynomial": {"weighting": "polynomial"},
-    "weighting-normalized": {"normalize_weights": True},
-    "t-orth-0.01": {"t_orth": 0.01},
-    "t-orth-1": {"t_orth": 1.0},
-    "t-class-0.1": {"t_class": 0.1},
-    "t-class-2": {"t_class": 2.0},
+    "weighting-normalized": {"weighting": {"normalize": True}},
+    "t-orth-0.01": {"weighting": {"t_orth": 0.01}},
+    "t-orth-1": {"weighting": {"t_orth": 1.0}},
+    "t-class-0.1": {"weighting": {"t_class": 0.1}},
+    "t-class-2": {"weighting": {"t_class": 2.0}},
     **{f"batch-{size}": {"batch_size": size} for size in (256, 512, 1024, 4096)},
     # 60,000 steps in all, as with 16 maps
     **{f"maps-{k}": {"n_components": k, "steps_per_component": 60_000 // k} for k in (3, 4, 8)},

@@ -78,7 +78,7 @@ def measured(case: str) -> dict[str, list[float]]:
     if kind == "metric":
         return _of_metric(name)
     estimator, keywords = ESTIMATORS[case]
-    return _of_estimator(estimator(**TINY | keywords))
+    return _of_estimator(estimator(**toys.flat(**TINY | keywords)))
 
 
 def _of_estimator(model: Any) -> dict[str, list[float]]:

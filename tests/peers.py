@@ -44,7 +44,7 @@ def learned(devices, n_steps):
         hidden=(6,),
         steps_per_component=10,
         batch_size=64,
-        dtype="float64",
+        optimizer={"dtype": "float64"},
         early_stopping=False,
         random_state=0,
     )

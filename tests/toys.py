@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from piefs.core.weighting import Dampened, Static
-from piefs.estimators.renamed import BECAME
+from piefs.estimators.format2 import BECAME
 from piefs.training.config import PAPER, PRESETS, Settings
 
 SMALL: dict[str, Any] = {
@@ -17,6 +17,18 @@ SMALL: dict[str, Any] = {
     "random_state": 0,
     "log_every": 20,
 }
+
+
+def flat(**words: Any) -> dict[str, Any]:
+    """An estimator's keywords, in flat words, so that each of them can be replaced alone."""
+    found: dict[str, Any] = {}
+    for name, value in words.items():
+        keyword, _, part = BECAME.get(name, name).partition(".")
+        if not part or (name == "weighting" and not isinstance(value, str)):
+            found[keyword] = value
+        elif value is not None:
+            found.setdefault(keyword, {})[part] = value
+    return found
 
 
 def settings(**flat: Any) -> Settings:

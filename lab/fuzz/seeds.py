@@ -30,10 +30,9 @@ SMALL = {
     "steps_per_component": 20,
     "batch_size": 32,
     "hidden": (4,),
-    "metric_hidden": (4,),
     "early_stopping": False,
     "random_state": 0,
-    "log_every": 10,
+    "optimizer": {"log_every": 10},
 }
 FIXED = {name: value for name, value in SMALL.items() if name != "random_state"}
 NUMBERS = ("height", "width", "count")
@@ -133,7 +132,7 @@ def _checkpoint(folder: Path) -> None:
 
     kept = Checkpoint(folder / "checkpoint.safetensors", every_seconds=0)
     try:
-        PIEFSClassifier(**SMALL, schedule="sequential", callbacks=[kept, cut]).fit(*rows())
+        PIEFSClassifier(**SMALL, solver="sequential", callbacks=[kept, cut]).fit(*rows())
     except KeyboardInterrupt:
         return
 

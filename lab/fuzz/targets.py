@@ -98,7 +98,7 @@ def _beginning() -> tuple[Any, Any]:
     """A checkpoint that knows its run, and the fresh state of that run."""
     catching = _Catching("nowhere", resume=True)
     try:
-        PIEFSClassifier(**SMALL, schedule="sequential", callbacks=[catching]).fit(*rows())
+        PIEFSClassifier(**SMALL, solver="sequential", callbacks=[catching]).fit(*rows())
     except _CaughtError as caught:
         return catching, caught.args[0]
     raise AssertionError("the fit did not ask its checkpoint")

@@ -8,8 +8,9 @@ from piefs.data import load
 from piefs.training.runtime import keep_compiled
 
 SETTINGS: dict[str, Any] = {
-    **{"schedule": "sequential", "n_components": 3, "steps_per_component": 600, "hidden": (16, 16)},
-    **{"batch_size": 256, "early_stopping": False, "random_state": 0, "log_every": 50},
+    **{"solver": "sequential", "n_components": 3, "steps_per_component": 600, "hidden": (16, 16)},
+    **{"batch_size": 256, "early_stopping": False, "random_state": 0},
+    "optimizer": {"log_every": 50},
 }
 
 

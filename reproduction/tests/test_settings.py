@@ -8,7 +8,7 @@ import pytest
 
 from piefs import PIEFSClassifier
 from piefs.core.weighting import DAMPENINGS, Dampened, Static
-from piefs.estimators.renamed import BECAME
+from piefs.estimators.format2 import BECAME
 from reproduction.records import Record, Records
 from reproduction.variants import Scaled
 

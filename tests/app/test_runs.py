@@ -20,7 +20,7 @@ SMALL = {
     "batch_size": 128,
     "hidden": (16, 16),
     "random_state": 0,
-    "log_every": 20,
+    "optimizer": {"log_every": 20},
 }
 PLAIN = SMALL | {"report": False, "figures": False}
 

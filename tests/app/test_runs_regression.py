@@ -20,7 +20,7 @@ SMALL = {
     "batch_size": 64,
     "hidden": (8, 8),
     "random_state": 0,
-    "log_every": 20,
+    "optimizer": {"log_every": 20},
     "report": False,
 }
 

@@ -13,7 +13,7 @@ from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.data.encoder import MAX_CATEGORIES
 from piefs.errors import InputError
-from toys import SMALL
+from toys import SMALL, flat
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 TINY = SMALL | {"n_components": 2, "steps_per_component": 20, "batch_size": 30, "hidden": (8,)}
@@ -29,9 +29,9 @@ def rows():
 def fitted(X, y, estimator=PIEFSClassifier, sample_weight=None, **keywords):
     """A model whose coordinates are finite."""
     if sample_weight is not None:
-        model = estimator(**TINY | keywords).fit(X, y, sample_weight=sample_weight)
+        model = estimator(**flat(**TINY | keywords)).fit(X, y, sample_weight=sample_weight)
     else:
-        model = estimator(**TINY | keywords).fit(X, y)
+        model = estimator(**flat(**TINY | keywords)).fit(X, y)
     assert np.isfinite(model.transform(X)).all()
     return model
 
@@ -277,7 +277,7 @@ def test_flipped_labels_are_learned_with_a_word_on_overfitting():
     flipped = np.where(np.random.default_rng(0).random(240) < 0.3, 1 - y, y)
     keywords = {"steps_per_component": 600, "hidden": (32, 32), "learning_rate": 0.02}
     keywords |= {"smoothness": 0.0, "weight_decay": 0.0}
-    model = PIEFSClassifier(**TINY | keywords)
+    model = PIEFSClassifier(**flat(**TINY | keywords))
     model.fit(X[:60], flipped[:60], validation_data=(X[60:], flipped[60:]))
     assert {finding.kind for finding in model.warnings_} & {"overfitting", "saturated"}
 

@@ -11,6 +11,7 @@ from piefs import Checkpoint, PIEFSClassifier, PIEFSRegressor, PIEFSTransformer,
 from piefs.errors import InputError
 from piefs.estimators.decisions import most_maps
 from piefs.training.readout import fewest_within_error
+from toys import flat
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -53,7 +54,7 @@ def test_two_classes_on_a_line_need_few_maps_and_ten_classes_more(tmp_path):
 def test_of_maps_in_turn_the_first_that_do_are_kept():
     (x, y), _ = line_and_blobs()
     keywords = SMALL | {"schedule": "sequential", "steps_per_component": 30}
-    model = PIEFSClassifier(**keywords).fit(x[:300], y[:300])
+    model = PIEFSClassifier(**flat(**keywords)).fit(x[:300], y[:300])
     assert model.n_components_ < 15
     assert model.n_iter_ == 30 * most_maps(300)
     assert model.score(x[300:], y[300:]) > 0.7  # brief training on a few rows
@@ -82,7 +83,7 @@ def test_where_nothing_says_how_many_maps_do_it_is_refused():
     with pytest.raises(InputError, match="needs labels"):
         PIEFSTransformer(n_components="auto").fit(x)
     with pytest.raises(InputError, match="have an order"):
-        PIEFSClassifier(n_components="auto", schedule="joint").fit(x, y)
+        PIEFSClassifier(**flat(n_components="auto", schedule="joint")).fit(x, y)
 
 
 def test_the_command_line_refuses_other_words_than_auto(tmp_path):

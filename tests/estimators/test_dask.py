@@ -12,7 +12,7 @@ from dask import dataframe as dd
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.errors import InputError
 from piefs.estimators.dask import _to_send
-from toys import SMALL
+from toys import SMALL, flat
 
 TINY = SMALL | {"steps_per_component": 20}
 METHODS = ("transform", "predict", "predict_proba", "predict_log_proba", "decision_function")
@@ -36,12 +36,12 @@ def labels(moons):
 
 @pytest.fixture(scope="module")
 def of_array(moons, labels):
-    return PIEFSClassifier(**TINY).fit(moons[0], labels)
+    return PIEFSClassifier(**flat(**TINY)).fit(moons[0], labels)
 
 
 @pytest.fixture(scope="module")
 def of_frame(frame, labels):
-    return PIEFSClassifier(**TINY).fit(frame, labels)
+    return PIEFSClassifier(**flat(**TINY)).fit(frame, labels)
 
 
 @pytest.fixture
@@ -78,9 +78,9 @@ def test_a_frame_gives_an_array_whose_numbers_are_those_from_memory(method, of_f
 
 def test_regressors_and_transformers_take_them_too(moons):
     rows = da.from_array(moons[0], chunks=128)
-    numbers = PIEFSRegressor(**TINY).fit(moons[0], moons[0])
+    numbers = PIEFSRegressor(**flat(**TINY)).fit(moons[0], moons[0])
     same(numbers.predict(rows).compute(), numbers.predict(moons[0]))
-    unsupervised = PIEFSTransformer(**TINY).fit(moons[0])
+    unsupervised = PIEFSTransformer(**flat(**TINY)).fit(moons[0])
     same(unsupervised.transform(rows).compute(), unsupervised.transform(moons[0]))
 
 
@@ -152,7 +152,7 @@ def test_what_is_no_table_is_refused_at_once(of_array):
 def test_fitting_a_collection_says_what_to_do_instead(moons, frame):
     for rows in (da.from_array(moons[0]), dd.from_pandas(frame, npartitions=2)):
         with pytest.raises(InputError, match="to_parquet"):
-            PIEFSClassifier(**TINY).fit(rows, moons[1])
+            PIEFSClassifier(**flat(**TINY)).fit(rows, moons[1])
 
 
 def test_what_travels_is_small_and_the_estimator_stays_as_it_was(of_frame, frame):

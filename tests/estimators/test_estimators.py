@@ -20,12 +20,12 @@ import piefs
 from piefs import LossWeights, PIEFSClassifier, PIEFSTransformer
 from piefs.core.metric import Off
 from piefs.errors import InputError
-from toys import SMALL
+from toys import SMALL, flat
 
 
 @pytest.fixture(scope="module")
 def fitted(moons):
-    return PIEFSClassifier(**SMALL).fit(*moons)
+    return PIEFSClassifier(**flat(**SMALL)).fit(*moons)
 
 
 def coordinates(model, X):
@@ -43,7 +43,7 @@ def test_probabilities_logits_and_labels_agree(moons, fitted):
 
 def test_multiclass_decisions_have_a_column_for_each_class():
     X, y = make_blobs(200, centers=4, random_state=0)
-    model = PIEFSClassifier(**SMALL | {"steps_per_component": 200}).fit(X, y)
+    model = PIEFSClassifier(**flat(**SMALL | {"steps_per_component": 200})).fit(X, y)
     assert model.decision_function(X).shape == (200, 4)
     assert model.score(X, y) > 0.8
 
@@ -76,21 +76,21 @@ def test_the_feature_map_is_a_pure_jax_function(moons, fitted):
 def test_labels_of_any_type_are_classes(moons, labels):
     X, y = moons
     named = np.array(labels)[y]
-    model = PIEFSClassifier(**SMALL).fit(X, named)
+    model = PIEFSClassifier(**flat(**SMALL)).fit(X, named)
     assert set(model.predict(X)) <= set(labels)
     assert model.score(X, named) > 0.8
 
 
 def test_minus_one_is_a_class_and_not_a_missing_label(moons):
     X, y = moons
-    assert list(PIEFSClassifier(**SMALL).fit(X, 2 * y - 1).classes_) == [-1, 1]
+    assert list(PIEFSClassifier(**flat(**SMALL)).fit(X, 2 * y - 1).classes_) == [-1, 1]
 
 
 def test_unlabeled_rows_shape_gram_and_energy_but_not_the_classes(moons):
     X, y = moons
     keywords = SMALL | {"batch_size": 60}
-    labeled = PIEFSClassifier(**keywords).fit(X[:60], y[:60])
-    helped = PIEFSClassifier(**keywords).fit(X[:60], y[:60], X_unlabeled=X[60:])
+    labeled = PIEFSClassifier(**flat(**keywords)).fit(X[:60], y[:60])
+    helped = PIEFSClassifier(**flat(**keywords)).fit(X[:60], y[:60], X_unlabeled=X[60:])
     assert helped.gram_errors(X)["gram_error"] < labeled.gram_errors(X)["gram_error"]
     assert helped.coordinates_.shape == (300, 3)
     np.testing.assert_array_equal(helped.classes_, [0, 1])
@@ -102,31 +102,31 @@ def test_sample_weights_of_zero_take_rows_away_from_all_losses(moons):
     spoiled = X.copy()
     spoiled[200:] += 50
     keywords = SMALL | {"standardize": False, "batch_size": 300}
-    clean = PIEFSClassifier(**keywords).fit(X, y, weight)
-    dirty = PIEFSClassifier(**keywords).fit(spoiled, y, weight)
+    clean = PIEFSClassifier(**flat(**keywords)).fit(X, y, weight)
+    dirty = PIEFSClassifier(**flat(**keywords)).fit(spoiled, y, weight)
     np.testing.assert_allclose(clean.predict_proba(X), dirty.predict_proba(X), atol=1e-3)
 
 
 def test_class_weight_moves_the_boundary(moons):
     X, y = moons
-    plain = PIEFSClassifier(**SMALL).fit(X, y)
-    heavy = PIEFSClassifier(class_weight={1: 20.0}, **SMALL).fit(X, y)
+    plain = PIEFSClassifier(**flat(**SMALL)).fit(X, y)
+    heavy = PIEFSClassifier(**flat(class_weight={1: 20.0}, **SMALL)).fit(X, y)
     assert heavy.predict_proba(X)[:, 1].mean() > plain.predict_proba(X)[:, 1].mean() + 0.05
     with pytest.raises(InputError, match="class_weight"):
-        PIEFSClassifier(class_weight={7: 1.0}, **SMALL).fit(X, y)
+        PIEFSClassifier(**flat(class_weight={7: 1.0}, **SMALL)).fit(X, y)
 
 
 def test_balanced_class_weight_equals_its_dict(moons):
     X, y = moons
     X, y = X[y == 0].tolist() + X[y == 1][:30].tolist(), [0] * 150 + [1] * 30
-    balanced = PIEFSClassifier(class_weight="balanced", **SMALL).fit(X, y)
-    explicit = PIEFSClassifier(class_weight={0: 180 / 300, 1: 180 / 60}, **SMALL).fit(X, y)
+    balanced = PIEFSClassifier(**flat(class_weight="balanced", **SMALL)).fit(X, y)
+    explicit = PIEFSClassifier(**flat(class_weight={0: 180 / 300, 1: 180 / 60}, **SMALL)).fit(X, y)
     np.testing.assert_array_equal(balanced.predict_proba(X), explicit.predict_proba(X))
 
 
 def test_float64_is_double_precision_throughout(moons):
     X, y = moons
-    model = PIEFSClassifier(dtype="float64", **SMALL).fit(X, y)
+    model = PIEFSClassifier(**flat(dtype="float64", **SMALL)).fit(X, y)
     assert model.transform(X).dtype == np.float64
     assert {leaf.dtype for leaf in jax.tree.leaves(model.model_)} == {np.dtype(np.float64)}
     assert model.score(X, y) > 0.8
@@ -137,7 +137,7 @@ def test_float64_is_double_precision_throughout(moons):
 def test_early_stopping_saves_steps_and_records_the_loss(moons):
     X, y = moons
     keywords = SMALL | {"schedule": "sequential", "steps_per_component": 2000, "patience": 2}
-    model = PIEFSClassifier(**keywords | {"early_stopping": True}).fit(X, y)
+    model = PIEFSClassifier(**flat(**keywords | {"early_stopping": True})).fit(X, y)
     assert model.n_iter_ < 3 * 2000
     assert model.n_iter_ == model.steps_.sum() == model.history_[-1]["step"]
     np.testing.assert_allclose(model.coordinates_, model.transform(X), atol=1e-5)  # in order
@@ -154,43 +154,45 @@ def test_by_default_maps_stop_early_where_validation_rows_are_given_or_can_be_sp
 ):
     X, y = moons
     few = SMALL | {"schedule": "sequential", "steps_per_component": 20, "early_stopping": "auto"}
-    small = PIEFSClassifier(**few).fit(X, y)
+    small = PIEFSClassifier(**flat(**few)).fit(X, y)
     assert small.settings_.early_stopping is False
     assert len(small.coordinates_) == len(X)
-    given = PIEFSClassifier(**few).fit(X[:200], y[:200], validation_data=(X[200:], y[200:]))
+    given = PIEFSClassifier(**flat(**few)).fit(X[:200], y[:200], validation_data=(X[200:], y[200:]))
     assert given.settings_.early_stopping is True
     assert len(given.coordinates_) == 200
     monkeypatch.setattr("piefs.estimators.decisions.ROWS_TO_SPARE", len(X))
-    large = PIEFSClassifier(**few).fit(X, y)
+    large = PIEFSClassifier(**flat(**few)).fit(X, y)
     assert large.settings_.early_stopping is True
     assert "validation_accuracy" in large.history_[-1]  # on rows held out
-    paper = PIEFSClassifier(preset="paper", **few | {"early_stopping": None})
+    paper = PIEFSClassifier(**flat(preset="paper", **few | {"early_stopping": None}))
     assert paper.check_settings(len(X)).early_stopping is False
 
 
 def test_validation_data_is_scored_while_training(moons):
     X, y = moons
-    model = PIEFSClassifier(**SMALL).fit(X[:200], y[:200], validation_data=(X[200:], y[200:]))
+    model = PIEFSClassifier(**flat(**SMALL)).fit(
+        X[:200], y[:200], validation_data=(X[200:], y[200:])
+    )
     assert model.history_[-1]["validation_accuracy"] == pytest.approx(model.score(X[200:], y[200:]))
     with pytest.raises(InputError, match="validation_data"):
-        PIEFSClassifier(**SMALL).fit(X, y, validation_data=(X[:2], [0, 9]))
+        PIEFSClassifier(**flat(**SMALL)).fit(X, y, validation_data=(X[:2], [0, 9]))
 
 
 def test_warm_start_continues_from_the_fitted_maps(moons):
     X, y = moons
     keywords = SMALL | {"learning_rate": 1e-9}
-    model = PIEFSClassifier(**SMALL).fit(X, y)
+    model = PIEFSClassifier(**flat(**SMALL)).fit(X, y)
     before = model.transform(X)
     model.set_params(pretraining=model.model_, learning_rate=1e-9).fit(X, y)
     np.testing.assert_allclose(model.transform(X), before, atol=1e-4)
-    cold = PIEFSClassifier(**keywords).fit(X, y)
+    cold = PIEFSClassifier(**flat(**keywords)).fit(X, y)
     assert np.abs(cold.transform(X) - before).max() > 0.1
 
 
 def test_frames_go_in_and_come_out(moons):
     X, y = moons
     frame = pd.DataFrame(X, columns=["east", "north"])
-    model = PIEFSClassifier(**SMALL).set_output(transform="pandas").fit(frame, pd.Series(y))
+    model = PIEFSClassifier(**flat(**SMALL)).set_output(transform="pandas").fit(frame, pd.Series(y))
     out = model.transform(frame)
     assert list(out.columns) == ["phi1", "phi2", "phi3"]
     assert list(model.feature_names_in_) == ["east", "north"]
@@ -203,14 +205,14 @@ def test_polars_frames_go_in_and_come_out(moons):
     polars = pytest.importorskip("polars", reason="polars is not installed")
     X, y = moons
     frame = polars.DataFrame({"east": X[:, 0], "north": X[:, 1]})
-    model = PIEFSClassifier(**SMALL).fit(frame, y)
+    model = PIEFSClassifier(**flat(**SMALL)).fit(frame, y)
     assert list(model.feature_names_in_) == ["east", "north"]
     assert model.set_output(transform="polars").transform(frame).columns == ["phi1", "phi2", "phi3"]
 
 
 def test_it_works_in_pipelines_and_parallel_grid_searches(moons):
     X, y = moons
-    pipeline = make_pipeline(MinMaxScaler(), PIEFSClassifier(**SMALL))
+    pipeline = make_pipeline(MinMaxScaler(), PIEFSClassifier(**flat(**SMALL)))
     search = GridSearchCV(
         pipeline, {"piefsclassifier__n_components": [1, 3]}, cv=2, n_jobs=2, error_score="raise"
     ).fit(X, y)
@@ -241,22 +243,22 @@ def test_every_keyword_is_documented():
 def test_the_transformer_uses_labels_as_supervised_says(moons):
     X, y = moons
     none, given, ignored = (
-        coordinates(PIEFSTransformer(**SMALL).fit(X), X),
-        coordinates(PIEFSTransformer(**SMALL).fit(X, y), X),
-        coordinates(PIEFSTransformer(**SMALL, supervised=False).fit(X, y), X),
+        coordinates(PIEFSTransformer(**flat(**SMALL)).fit(X), X),
+        coordinates(PIEFSTransformer(**flat(**SMALL)).fit(X, y), X),
+        coordinates(PIEFSTransformer(**flat(**SMALL, supervised=False)).fit(X, y), X),
     )
     np.testing.assert_array_equal(none, ignored)
     assert not np.array_equal(none, given)
-    classifier = PIEFSClassifier(**SMALL).fit(X, y)
+    classifier = PIEFSClassifier(**flat(**SMALL)).fit(X, y)
     np.testing.assert_array_equal(given, coordinates(classifier, X))
     with pytest.raises(InputError, match="supervised=True"):
-        PIEFSTransformer(**SMALL, supervised=True).fit(X)
+        PIEFSTransformer(**flat(**SMALL, supervised=True)).fit(X)
 
 
 def test_a_numeric_target_is_not_taken_for_classes(moons):
     X, _ = moons
     numbers = np.linspace(0, 1, len(X))
-    first, second = (PIEFSTransformer(**SMALL).fit(X, target) for target in (numbers, None))
+    first, second = (PIEFSTransformer(**flat(**SMALL)).fit(X, target) for target in (numbers, None))
     np.testing.assert_array_equal(coordinates(first, X), coordinates(second, X))
 
 
@@ -271,15 +273,17 @@ def test_an_own_metric_and_an_own_weighting_plug_in(moons):
         seen.append(n_features)
         return Off()
 
-    PIEFSClassifier(metric=metric, weighting=weighting, schedule="sequential", **SMALL).fit(X, y)
-    PIEFSClassifier(metric=metric, **SMALL).fit(X, y)
+    PIEFSClassifier(**flat(metric=metric, weighting=weighting, schedule="sequential", **SMALL)).fit(
+        X, y
+    )
+    PIEFSClassifier(**flat(metric=metric, **SMALL)).fit(X, y)
     assert seen == [2, 2]
 
 
 def test_small_data_clips_the_batch_and_says_so(moons):
     X, y = moons
     with pytest.warns(UserWarning, match="clipped to the 40 rows"):
-        model = PIEFSClassifier(**SMALL).fit(X[:40], y[:40])
+        model = PIEFSClassifier(**flat(**SMALL)).fit(X[:40], y[:40])
     assert model.settings_.batch_size == 40
 
 
@@ -313,21 +317,21 @@ def test_a_presets_k_is_clipped_but_an_explicit_one_is_refused(moons):
 )
 def test_bad_keywords_are_refused_before_any_work(moons, keywords, said):
     with pytest.raises(InputError, match=said):
-        PIEFSClassifier(**keywords).fit(*moons)
+        PIEFSClassifier(**flat(**keywords)).fit(*moons)
 
 
 def test_one_class_is_refused(moons):
     with pytest.raises(InputError, match="one class"):
-        PIEFSClassifier(**SMALL).fit(moons[0], np.zeros(300))
+        PIEFSClassifier(**flat(**SMALL)).fit(moons[0], np.zeros(300))
 
 
 def test_verbose_prints_a_line_for_each_map(moons, capsys):
-    PIEFSClassifier(verbose=1, schedule="sequential", **SMALL).fit(*moons)
+    PIEFSClassifier(**flat(verbose=1, schedule="sequential", **SMALL)).fit(*moons)
     lines = capsys.readouterr().out.splitlines()
     expected = ["training", *(f"map {k} of 3" for k in (1, 2, 3))]
     assert [line.split(":")[0] for line in lines] == expected
     assert "left" in lines[2]
-    PIEFSClassifier(verbose=2, **SMALL).fit(*moons)
+    PIEFSClassifier(**flat(verbose=2, **SMALL)).fit(*moons)
     assert len(capsys.readouterr().out.splitlines()) == 1 + 3 + 1
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from piefs import PIEFSClassifier, load
 from piefs.errors import InputError
+from toys import flat
 
 SMALL = {
     "n_components": 2,
@@ -37,7 +38,7 @@ def rows():
     ],
 )
 def test_metric_survives_saving_and_its_bound_holds(keywords, rows, tmp_path):
-    fitted = PIEFSClassifier(**SMALL, **keywords).fit(*rows)
+    fitted = PIEFSClassifier(**flat(**SMALL, **keywords)).fit(*rows)
     low, high = fitted.log_scale_ranges_[-1]
     assert 0 < high - low <= 1.0 + 1e-6
     fitted.save(tmp_path)
@@ -62,4 +63,4 @@ def test_metric_survives_saving_and_its_bound_holds(keywords, rows, tmp_path):
 )
 def test_metric_keywords_that_cannot_work_are_refused(keywords, words):
     with pytest.raises(InputError, match=words):
-        PIEFSClassifier(**keywords).check_settings(100)
+        PIEFSClassifier(**flat(**keywords)).check_settings(100)

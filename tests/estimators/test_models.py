@@ -19,6 +19,7 @@ from piefs.core.trees import named_arrays
 from piefs.data.files import read_folder
 from piefs.errors import InputError, ModelFileError
 from piefs.estimators.persistence import FORMAT
+from toys import flat
 
 SMALL = {
     "n_components": 3,
@@ -39,7 +40,7 @@ def rows():
 @pytest.fixture(scope="module")
 def saved(rows, tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved") / "model"
-    model = piefs.PIEFSClassifier(metric="trotter", **SMALL).fit(*rows)
+    model = piefs.PIEFSClassifier(**flat(metric="trotter", **SMALL)).fit(*rows)
     model.save(folder)
     return model, folder
 
@@ -62,7 +63,7 @@ def edit(folder, **changes):
 )
 def test_a_loaded_model_predicts_the_same_bits(rows, tmp_path, metric, dtype):
     X, y = rows
-    model = piefs.PIEFSClassifier(metric=metric, dtype=dtype, **SMALL).fit(X, y)
+    model = piefs.PIEFSClassifier(**flat(metric=metric, dtype=dtype, **SMALL)).fit(X, y)
     model.save(tmp_path / "model")
     loaded = piefs.load(tmp_path / "model")
     assert np.array_equal(loaded.predict_proba(X), model.predict_proba(X))
@@ -76,7 +77,7 @@ def test_a_loaded_model_predicts_the_same_bits(rows, tmp_path, metric, dtype):
 
 
 def test_an_unsupervised_transformer_survives_too(rows, tmp_path):
-    model = piefs.PIEFSTransformer(**SMALL).fit(rows[0])
+    model = piefs.PIEFSTransformer(**flat(**SMALL)).fit(rows[0])
     model.save(tmp_path / "model")
     loaded = piefs.load(tmp_path / "model")
     assert isinstance(loaded, piefs.PIEFSTransformer)
@@ -87,7 +88,7 @@ def test_an_unsupervised_transformer_survives_too(rows, tmp_path):
 def test_class_labels_keep_their_type(rows, tmp_path, labels):
     X = rows[0]
     y = np.array(labels)[np.arange(len(X)) % 2]
-    model = piefs.PIEFSClassifier(**SMALL).fit(X, y)
+    model = piefs.PIEFSClassifier(**flat(**SMALL)).fit(X, y)
     model.save(tmp_path / "model")
     loaded = piefs.load(tmp_path / "model")
     assert loaded.classes_.dtype.kind == model.classes_.dtype.kind
@@ -104,7 +105,7 @@ def test_feature_names_come_back(tmp_path, rows):
     import pandas as pd
 
     frame = pd.DataFrame(rows[0], columns=list("abcd"))
-    piefs.PIEFSClassifier(**SMALL).fit(frame, rows[1]).save(tmp_path / "model")
+    piefs.PIEFSClassifier(**flat(**SMALL)).fit(frame, rows[1]).save(tmp_path / "model")
     loaded = piefs.load(tmp_path / "model")
     assert list(loaded.feature_names_in_) == list("abcd")
     with pytest.raises(ValueError, match="feature names"):
@@ -233,7 +234,7 @@ def test_saving_before_fitting_is_a_clear_error(tmp_path):
 
 
 def test_a_metric_without_a_name_cannot_be_saved(rows, tmp_path):
-    model = piefs.PIEFSClassifier(metric=lambda key, d: Off(), **SMALL).fit(*rows)
+    model = piefs.PIEFSClassifier(**flat(metric=lambda key, d: Off(), **SMALL)).fit(*rows)
     with pytest.raises(InputError, match="metric of your own"):
         model.save(tmp_path / "model")
 

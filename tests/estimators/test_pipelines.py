@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from piefs import PIEFSClassifier, PIEFSTransformer
 from piefs.errors import InputError
+from toys import flat
 
 QUICK = {
     **{"n_components": 2, "steps_per_component": 5, "early_stopping": False, "random_state": 0},
@@ -108,7 +109,7 @@ def test_pickles_hold_plain_values_and_come_back_whole(model):
 
 
 def test_learned_metrics_and_precision_survive():
-    double = PIEFSTransformer(metric="diag", dtype="float64", **QUICK).fit(X, Y)
+    double = PIEFSTransformer(**flat(metric="diag", dtype="float64", **QUICK)).fit(X, Y)
     types = ["piefs.estimators.transformer.PIEFSTransformer"]
     loaded = skops.io.loads(skops.io.dumps(double), trusted=types)
     assert loaded.transform(X).dtype == np.float64

@@ -7,6 +7,7 @@ from sklearn.linear_model import LinearRegression
 import piefs
 from piefs import PIEFSRegressor
 from piefs.errors import InputError
+from toys import flat
 
 SMALL = {"n_components": 4, "steps_per_component": 400, "hidden": (16, 16), "random_state": 0}
 SMALL |= {"early_stopping": False, "batch_size": 128}
@@ -54,8 +55,8 @@ def test_several_targets_share_the_coordinates(rows):
 def test_units_of_y_do_not_matter(rows):
     X, y = rows
     keywords = SMALL | {"dtype": "float64", "steps_per_component": 50}
-    plain = PIEFSRegressor(**keywords).fit(X, y).predict(X)
-    other = PIEFSRegressor(**keywords).fit(X, 1e-3 * y + 7).predict(X)
+    plain = PIEFSRegressor(**flat(**keywords)).fit(X, y).predict(X)
+    other = PIEFSRegressor(**flat(**keywords)).fit(X, 1e-3 * y + 7).predict(X)
     np.testing.assert_allclose(other, 1e-3 * plain + 7, rtol=1e-6)
 
 
@@ -111,12 +112,12 @@ def test_a_large_offset_of_the_target_costs_no_precision(rows):
 def test_map_after_map_works_for_numbers_too(rows):
     X, y = rows
     keywords = SMALL | {"steps_per_component": 300}
-    assert PIEFSRegressor(schedule="sequential", **keywords).fit(X, y).score(X, y) > 0.5
+    assert PIEFSRegressor(**flat(schedule="sequential", **keywords)).fit(X, y).score(X, y) > 0.5
 
 
 def test_a_calibrated_temperature_needs_classes(rows):
     model = PIEFSRegressor(
-        schedule="sequential", pretraining="graph-laplacian", t_class="calibrated", **SMALL
+        **flat(schedule="sequential", pretraining="graph-laplacian", t_class="calibrated", **SMALL)
     )
     with pytest.raises(InputError, match="needs classes"):
         model.fit(*rows)

@@ -12,6 +12,7 @@ from piefs.data.rows import GroupedRows, spooled
 from piefs.errors import InputError
 from piefs.estimators import decisions
 from piefs.training import evaluation
+from toys import flat
 
 SETTINGS = {
     "n_components": 3,
@@ -44,14 +45,16 @@ def lazily(x, how, folder):
 def in_memory(table):
     """A model of the same batches, from memory."""
     x, y = table
-    return PIEFSClassifier(**SETTINGS, shuffle_window=128, early_stopping=False).fit(x, y)
+    return PIEFSClassifier(**flat(**SETTINGS, shuffle_window=128, early_stopping=False)).fit(x, y)
 
 
 @pytest.mark.parametrize("how", ["mapped", "chunks", "parquet"])
 def test_a_model_of_rows_in_a_file_is_that_of_rows_in_memory(table, in_memory, tmp_path, how):
     x, y = table
     rows = lazily(x, how, tmp_path)
-    from_file = PIEFSClassifier(**SETTINGS, shuffle_window=128, early_stopping=False).fit(rows, y)
+    from_file = PIEFSClassifier(**flat(**SETTINGS, shuffle_window=128, early_stopping=False)).fit(
+        rows, y
+    )
     np.testing.assert_array_equal(from_file.transform(x), in_memory.transform(x))
     np.testing.assert_array_equal(from_file.predict_proba(rows), in_memory.predict_proba(x))
     assert from_file.gram_error_ == in_memory.gram_error_
@@ -60,7 +63,9 @@ def test_a_model_of_rows_in_a_file_is_that_of_rows_in_memory(table, in_memory, t
 @pytest.mark.slow
 def test_the_papers_model_of_rows_in_a_file_is_that_of_rows_in_memory(table, tmp_path):
     x, y = table
-    model = PIEFSClassifier(**SETTINGS, preset="paper", shuffle_window=128, early_stopping=False)
+    model = PIEFSClassifier(
+        **flat(**SETTINGS, preset="paper", shuffle_window=128, early_stopping=False)
+    )
     from_memory = model.fit(x, y).transform(x)
     from_file = model.fit(lazily(x, "parquet", tmp_path), y).transform(x)
     np.testing.assert_array_equal(from_file, from_memory)
@@ -72,7 +77,7 @@ def test_regressors_and_transformers_read_files_too(table, tmp_path):
     rows, y = lazily(x, "parquet", tmp_path), x[:, 1] * x[:, 0]
     regressor = PIEFSRegressor(early_stopping=False, **SETTINGS).fit(rows, y)
     assert regressor.predict(rows).shape == (700,)
-    alone = PIEFSTransformer(supervised=False, schedule="joint", **SETTINGS).fit(rows)
+    alone = PIEFSTransformer(**flat(supervised=False, schedule="joint", **SETTINGS)).fit(rows)
     assert alone.transform(rows).shape == (700, 3)
 
 
@@ -103,7 +108,9 @@ def test_groups_that_are_slow_in_any_order_are_decoded_once_for_a_fit(table, in_
         return x[100 * i : 100 * i + 100]
 
     rows = GroupedRows(read, range(0, 701, 100), 4, np.float32, cache_bytes=2000)
-    model = PIEFSClassifier(**SETTINGS, early_stopping=False, shuffle_window=128).fit(rows, y)
+    model = PIEFSClassifier(**flat(**SETTINGS, early_stopping=False, shuffle_window=128)).fit(
+        rows, y
+    )
     assert len(reads) == 2 * 7  # for the scaling, and to be spooled
     np.testing.assert_array_equal(model.coordinates_, in_memory.coordinates_)
 
@@ -117,7 +124,7 @@ def test_validation_rows_are_set_aside_from_a_file_without_reading_all_of_it(
     x, y = table
     rows = lazily(x, "mapped", tmp_path)
     keywords = SETTINGS | {"schedule": "sequential", "early_stopping": True, "log_every": 10}
-    model = PIEFSClassifier(**keywords).fit(rows, y)
+    model = PIEFSClassifier(**flat(**keywords)).fit(rows, y)
     assert "validation_accuracy" in model.history_[-1]
     np.testing.assert_allclose(model.coordinates_, model.transform(x), atol=1e-5)
     chosen = PIEFSClassifier(**SETTINGS | {"n_components": "auto", "early_stopping": False})
@@ -159,7 +166,7 @@ def test_what_cannot_be_done_with_a_file_is_said_before_training(table, in_memor
 def test_early_stopping_of_rows_in_a_file_by_validation_rows_in_memory(table, tmp_path):
     x, y = table
     model = PIEFSClassifier(
-        **SETTINGS | {"preset": "paper", "early_stopping": True, "log_every": 5}
+        **flat(**SETTINGS | {"preset": "paper", "early_stopping": True, "log_every": 5})
     )
     model.fit(lazily(x, "mapped", tmp_path), y, validation_data=(x[:100], y[:100]))
     assert "validation_accuracy" in model.history_[-1]

@@ -25,12 +25,12 @@ from piefs.training import graph
 from piefs.training.callbacks import write_history
 from piefs.training.config import PAPER
 from piefs.training.progress import Pace, in_words
-from toys import SMALL
+from toys import SMALL, flat
 
 
 def fit(moons, *callbacks, **keywords):
     X, y = moons
-    model = PIEFSClassifier(**SMALL | keywords, callbacks=callbacks)
+    model = PIEFSClassifier(**flat(**SMALL | keywords, callbacks=callbacks))
     return model.fit(X, y, validation_data=(X[:50], y[:50]))
 
 
@@ -94,7 +94,7 @@ def test_a_column_that_is_not_there_is_an_error_that_names_those_that_are(moons)
     X, y = moons
     for callback in (EarlyStopping(), TargetScore(0.5)):
         with pytest.raises(InputError, match=r"validation_data.*loss_class"):
-            PIEFSClassifier(**SMALL, callbacks=[callback]).fit(X, y)
+            PIEFSClassifier(**flat(**SMALL, callbacks=[callback])).fit(X, y)
     for call in (
         lambda: EarlyStopping(patience=0),
         lambda: EarlyStopping(min_improvement=-1),
@@ -199,7 +199,7 @@ def test_a_warm_start_tells_how_far_it_is(moons, short_distillation, capsys):
 
 
 def test_a_graph_without_labels_is_told_of_too(moons, capsys):
-    PIEFSTransformer(supervised=False, verbose=1, **SMALL).fit(moons[0])
+    PIEFSTransformer(**flat(supervised=False, verbose=1, **SMALL)).fit(moons[0])
     assert "neighbourhood graph\n" in capsys.readouterr().out
 
 
@@ -325,7 +325,7 @@ class Listener:
 def test_callbacks_of_scikit_learn_hear_of_the_fit_its_stages_and_intervals(moons):
     X, y = moons
     listener = Listener()
-    model = PIEFSClassifier(**SMALL).set_callbacks(listener).fit(X, np.array(["a", "b"])[y])
+    model = PIEFSClassifier(**flat(**SMALL)).set_callbacks(listener).fit(X, np.array(["a", "b"])[y])
     intervals = [f"{what} step {n}" for n in (20, 40, 60) for what in ("begin", "end")]
     inner = ["begin fit", "begin training", *intervals, "end training", "end fit"]
     assert listener.tasks == ["setup", *inner, "teardown"]
@@ -334,9 +334,11 @@ def test_callbacks_of_scikit_learn_hear_of_the_fit_its_stages_and_intervals(moon
 
 
 def test_callbacks_of_scikit_learn_can_end_a_run(moons):
-    model = PIEFSClassifier(**SMALL).set_callbacks(Listener(stop_after="step 20")).fit(*moons)
+    model = (
+        PIEFSClassifier(**flat(**SMALL)).set_callbacks(Listener(stop_after="step 20")).fit(*moons)
+    )
     assert model.n_iter_ == 20
-    sequential = PIEFSClassifier(**SMALL, schedule="sequential")
+    sequential = PIEFSClassifier(**flat(**SMALL, schedule="sequential"))
     model = sequential.set_callbacks(Listener(stop_after="step 80")).fit(*moons)
     assert model.n_components_ == 2
 
@@ -346,13 +348,13 @@ def test_the_progress_bar_of_scikit_learn_works_on_every_estimator(moons, capsys
     X, y = moons
     for estimator in (PIEFSClassifier, PIEFSRegressor, PIEFSTransformer):
         bar = sklearn_callback.ProgressBar()
-        estimator(**SMALL).set_callbacks(bar).fit(X, y)
+        estimator(**flat(**SMALL)).set_callbacks(bar).fit(X, y)
         assert estimator.__name__ in capsys.readouterr().out
 
 
 def test_the_scoring_monitor_of_scikit_learn_scores_each_interval(moons):
     monitor = sklearn_callback.ScoringMonitor(scoring="accuracy")
-    PIEFSClassifier(**SMALL).set_callbacks(monitor).fit(*moons)
+    PIEFSClassifier(**flat(**SMALL)).set_callbacks(monitor).fit(*moons)
     scores = [row["accuracy"] for row in monitor.get_logs().data if "accuracy" in row]
     assert len(scores) >= 4
     assert all(0 <= score <= 1 for score in scores)
@@ -373,6 +375,6 @@ def test_an_older_scikit_learn_without_callbacks_does():
 
 def test_a_clone_in_cross_validation_keeps_callbacks_apart(moons):
     history = History()
-    scores = cross_val_score(PIEFSClassifier(**SMALL, callbacks=[history]), *moons, cv=2)
+    scores = cross_val_score(PIEFSClassifier(**flat(**SMALL, callbacks=[history])), *moons, cv=2)
     assert len(scores) == 2
     assert history.rows == []  # clones have callbacks of their own

@@ -14,6 +14,7 @@ from piefs.core.trees import named_arrays
 from piefs.errors import CheckpointError, InputError, StorageError, TrainingWarning
 from piefs.training import checkpoint as module
 from piefs.training.checkpoint import previous
+from toys import flat
 
 SMALL = {
     "schedule": "sequential",
@@ -50,7 +51,7 @@ def cut_after(n_calls):
 
 
 def fit(rows, *callbacks, **keywords):
-    model = PIEFSClassifier(**SMALL | keywords, callbacks=callbacks)
+    model = PIEFSClassifier(**flat(**SMALL | keywords, callbacks=callbacks))
     return model.fit(*rows, validation_data=rows)
 
 

@@ -10,7 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from piefs import Checkpoint, PIEFSClassifier
-from toys import SMALL
+from toys import SMALL, flat
 
 LEARN = """
 import sys
@@ -31,7 +31,7 @@ def rows():
 
 
 def fitted(**keywords):
-    return PIEFSClassifier(**SMALL | {"batch_size": 256} | keywords).fit(*rows())
+    return PIEFSClassifier(**flat(**SMALL | {"batch_size": 256} | keywords)).fit(*rows())
 
 
 @pytest.fixture(scope="module")

@@ -17,6 +17,7 @@ from piefs.training.batches import Samples
 from piefs.training.diagnosis import Evidence, Finding, findings, late_fall, loss_by_chance
 from piefs.training.loop import train
 from piefs.training.state import initial_state
+from toys import flat
 
 SMALL = toys.SMALL | {"log_every": 5}
 
@@ -136,28 +137,32 @@ def warned(model, *data, **keywords):
 
 def test_maps_that_nothing_keeps_orthonormal_are_said(moons):
     model = PIEFSClassifier(
-        **SMALL | {"orthogonality": 0.0, "smoothness": 1.0, "preset": toys.preset(whiten=False)}
+        **flat(
+            **SMALL | {"orthogonality": 0.0, "smoothness": 1.0, "preset": toys.preset(whiten=False)}
+        )
     )
     assert "gram-error" in warned(model, *moons)
 
 
 def test_too_few_steps_are_said(moons):
-    model = PIEFSClassifier(**SMALL | {"learning_rate": 0.03, "random_state": 1})
+    model = PIEFSClassifier(**flat(**SMALL | {"learning_rate": 0.03, "random_state": 1}))
     assert warned(model, *moons, validation_data=moons) == ["still-improving"]
 
 
 def test_a_rate_far_too_high_is_an_error(moons):
     with pytest.raises(DivergedError, match=r"learning_rate \(it is 1e\+08\)"):
-        PIEFSClassifier(**SMALL | {"learning_rate": 1e8}).fit(*moons)
+        PIEFSClassifier(**flat(**SMALL | {"learning_rate": 1e8})).fit(*moons)
 
 
 def test_a_rate_too_high_is_cut_and_said(moons):
-    assert "rate-cut" in warned(PIEFSClassifier(**SMALL | {"learning_rate": 100.0}), *moons)
+    assert "rate-cut" in warned(PIEFSClassifier(**flat(**SMALL | {"learning_rate": 100.0})), *moons)
 
 
 def test_dead_units_are_said(moons):
     X, y = moons
-    model = PIEFSClassifier(**SMALL | {"activation": "relu", "steps_per_component": 5}).fit(X, y)
+    model = PIEFSClassifier(**flat(**SMALL | {"activation": "relu", "steps_per_component": 5})).fit(
+        X, y
+    )
     maps = model.model_.maps
     buried = tuple(bias - 1e3 for bias in maps.net.biases[:-1])
     dead = replace(maps, net=replace(maps.net, biases=(*buried, maps.net.biases[-1])))
@@ -167,7 +172,7 @@ def test_dead_units_are_said(moons):
 
 def test_a_metric_without_bounds_is_said(moons, tmp_path):
     keywords = SMALL | {"metric": "diag", "steps_per_component": 5, "learning_rate": 1e-6}
-    model = PIEFSClassifier(**keywords).fit(*moons)
+    model = PIEFSClassifier(**flat(**keywords)).fit(*moons)
     net = model.model_.metric.scale_net
     run_away = replace(net, biases=(*net.biases[:-1], np.array([0.0, 30.0], np.float32)))
     model.model_ = replace(model.model_, metric=replace(model.model_.metric, scale_net=run_away))
@@ -180,7 +185,7 @@ def test_a_metric_without_bounds_is_said(moons, tmp_path):
 
 
 def test_a_model_of_an_earlier_version_keeps_its_warnings(moons, tmp_path):
-    model = PIEFSClassifier(**SMALL | {"steps_per_component": 5}).fit(*moons)
+    model = PIEFSClassifier(**flat(**SMALL | {"steps_per_component": 5})).fit(*moons)
     model.save(tmp_path / "model")
     path = tmp_path / "model/model.json"
     document = json.loads(path.read_text())
@@ -195,7 +200,7 @@ def test_rows_learned_by_heart_are_said():
     X, y = rng.normal(size=(120, 10)), rng.integers(0, 2, 120)
     keywords = {"steps_per_component": 400, "log_every": 20, "learning_rate": 0.01}
     keywords |= {"smoothness": 0.0, "weight_decay": 0.0, "n_components": 2}
-    model = PIEFSClassifier(**SMALL | keywords)
+    model = PIEFSClassifier(**flat(**SMALL | keywords))
     assert "saturated" in warned(model, X[:60], y[:60], validation_data=(X[60:], y[60:]))
 
 
@@ -252,4 +257,4 @@ def test_healthy_runs_raise_no_alarm(moons):
         (PIEFSTransformer, short, moons[:1]),
         (PIEFSRegressor, short, load_diabetes(return_X_y=True)),
     ):
-        assert warned(estimator(**small, **keywords), *data) == []
+        assert warned(estimator(**flat(**small, **keywords)), *data) == []

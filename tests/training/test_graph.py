@@ -13,6 +13,7 @@ from piefs.training.batches import Samples
 from piefs.training.config import Settings
 from piefs.training.graph import distilled, eigenmaps, nearest_neighbors, neighbourhood_weights
 from piefs.training.readout import probe_cross_entropy
+from toys import flat
 
 
 @pytest.fixture(scope="module")
@@ -131,8 +132,8 @@ def blobs():
 @pytest.mark.slow
 def test_calibration_sets_t_class_from_the_probe_and_freezing_leaves_it(blobs):
     keywords = SMALL | {"pretraining": "graph-laplacian"}
-    calibrated = PIEFSClassifier(t_class="calibrated", **keywords).fit(*blobs)
-    frozen = PIEFSClassifier(**keywords).fit(*blobs)
+    calibrated = PIEFSClassifier(**flat(t_class="calibrated", **keywords)).fit(*blobs)
+    frozen = PIEFSClassifier(**flat(**keywords)).fit(*blobs)
     assert frozen.settings_.weighting.t_class == 0.5
     assert 0 < calibrated.settings_.weighting.t_class < 0.3
 
@@ -142,7 +143,7 @@ def test_warm_start_begins_from_distilled_maps(blobs, monkeypatch):
     still = SMALL | {"steps_per_component": 1, "learning_rate": 1e-9, "standardize": False}
     errors = {}
     for pretraining in (None, "graph-laplacian"):
-        model = PIEFSClassifier(**still, pretraining=pretraining).fit(*blobs)
+        model = PIEFSClassifier(**flat(**still, pretraining=pretraining)).fit(*blobs)
         targets = eigenmaps(blobs[0], 3)[:, 0]
         overlap = np.corrcoef(model.transform(blobs[0])[:, 0], targets)[0, 1]
         errors[pretraining] = 1 - abs(overlap)
@@ -151,11 +152,11 @@ def test_warm_start_begins_from_distilled_maps(blobs, monkeypatch):
 
 def test_calibration_without_warm_start_is_refused(blobs):
     with pytest.raises(InputError, match="graph-laplacian"):
-        PIEFSClassifier(t_class="calibrated", **SMALL).fit(*blobs)
+        PIEFSClassifier(**flat(t_class="calibrated", **SMALL)).fit(*blobs)
 
 
 def test_too_few_rows_for_the_graph_are_refused():
     with pytest.raises(InputError, match="rows"):
-        PIEFSClassifier(pretraining="graph-laplacian", **SMALL).fit(
+        PIEFSClassifier(**flat(pretraining="graph-laplacian", **SMALL)).fit(
             np.arange(8.0).reshape(4, 2), [0, 1, 0, 1]
         )

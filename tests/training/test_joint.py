@@ -40,6 +40,7 @@ from piefs.training.config import Settings
 from piefs.training.loop import train
 from piefs.training.state import WarmStart
 from piefs.training.step import descend
+from toys import flat
 
 K, D, N, C = 3, 4, 20, 2
 
@@ -272,7 +273,7 @@ def test_whitening_counts_rows_by_their_weight(table):
 
 def test_energies_of_whitened_coordinates_are_those_of_their_gradients(table):
     X, y = table
-    model = PIEFSClassifier(dtype="float64", **SMALL).fit(X, y)
+    model = PIEFSClassifier(**flat(dtype="float64", **SMALL)).fit(X, y)
     with jax.enable_x64(True):
         feature_map = model.to_jax()
         jacobian = jax.jit(jax.vmap(jax.jacobian(lambda x: feature_map(x[None])[0])))(X)
@@ -326,10 +327,12 @@ def test_the_automatic_batch_is_an_eighth_of_the_rows_within_limits():
 
 
 def test_map_after_map_by_keyword_takes_the_settings_that_suit_it():
-    settings = PIEFSClassifier(schedule="sequential").check_settings(10_000)
+    settings = PIEFSClassifier(**flat(schedule="sequential")).check_settings(10_000)
     assert settings.batch_size == 1024
     assert (
-        PIEFSClassifier(schedule="sequential", batch_size=99).check_settings(10_000).batch_size
+        PIEFSClassifier(**flat(schedule="sequential", batch_size=99))
+        .check_settings(10_000)
+        .batch_size
         == 99
     )
 
@@ -337,8 +340,8 @@ def test_map_after_map_by_keyword_takes_the_settings_that_suit_it():
 def test_smoothness_is_a_pure_number_so_scaling_the_data_changes_nothing(table):
     X, y = table
     keywords = SMALL | {"standardize": False, "smoothness": 0.05, "dtype": "float64"}
-    one = PIEFSClassifier(**keywords).fit(X, y)
-    ten = PIEFSClassifier(**keywords).fit(10 * X, y)
+    one = PIEFSClassifier(**flat(**keywords)).fit(X, y)
+    ten = PIEFSClassifier(**flat(**keywords)).fit(10 * X, y)
     assert ten.settings_.energy_weight == pytest.approx(100 * one.settings_.energy_weight)
 
 
@@ -358,8 +361,8 @@ def coin_flips():
 def test_few_rows_are_trained_on_for_as_long_as_it_helps(coin_flips):
     X, y = coin_flips
     keywords = SMALL | {"steps_per_component": 2000, "hidden": (64, 64)}
-    chosen = PIEFSClassifier(**keywords).fit(X, y)
-    spent = PIEFSClassifier(early_stopping=False, **keywords).fit(X, y)
+    chosen = PIEFSClassifier(**flat(**keywords)).fit(X, y)
+    spent = PIEFSClassifier(**flat(early_stopping=False, **keywords)).fit(X, y)
     assert chosen.n_iter_ < 1500 < spent.n_iter_ == 2000
     np.testing.assert_allclose(chosen.coordinates_, chosen.transform(X), atol=1e-5)
     rng = np.random.default_rng(1)
@@ -371,7 +374,7 @@ def test_few_rows_are_trained_on_for_as_long_as_it_helps(coin_flips):
 def test_given_validation_rows_decide_instead_of_some_set_aside(coin_flips):
     X, y = coin_flips
     keywords = SMALL | {"steps_per_component": 1000, "patience": 2}
-    model = PIEFSClassifier(early_stopping=True, **keywords)
+    model = PIEFSClassifier(**flat(early_stopping=True, **keywords))
     model.fit(X[:300], y[:300], validation_data=(X[300:], y[300:]))
     assert model.n_iter_ < 1000
     assert len(model.coordinates_) == 300
@@ -382,7 +385,7 @@ def test_given_validation_rows_decide_instead_of_some_set_aside(coin_flips):
 def test_the_maps_of_the_lowest_validation_loss_are_kept(coin_flips):
     X, y = coin_flips
     keywords = SMALL | {"steps_per_component": 800, "hidden": (64, 64), "weight_decay": 0.0}
-    model = PIEFSClassifier(early_stopping=True, patience=4, **keywords)
+    model = PIEFSClassifier(**flat(early_stopping=True, patience=4, **keywords))
     model.fit(X[:300], y[:300], validation_data=(X[300:], y[300:]))
     losses = [row["validation_loss"] for row in model.history_]
     kept = log_loss(y[300:], model.predict_proba(X[300:]))
@@ -408,7 +411,7 @@ def test_callbacks_hear_of_one_run(coin_flips, capsys):
 
     heard = Listener()
     keywords = SMALL | {"steps_per_component": 220, "callbacks": [heard], "verbose": 1}
-    model = PIEFSClassifier(**keywords).fit(X, y)
+    model = PIEFSClassifier(**flat(**keywords)).fit(X, y)
     stages = [entry for entry in heard if isinstance(entry, tuple)]
     assert stages == [(220,)]
     assert model.settings_.early_stopping is True
@@ -439,5 +442,5 @@ def test_one_program_serves_tables_of_different_scale():
     few = {"n_components": 2, "hidden": (4,), "steps_per_component": 2, "standardize": False}
     PIEFSClassifier(**few, random_state=0).fit(X, X[:, 0] > 0)
     compiled = descend._cache_size()
-    PIEFSClassifier(**few, random_state=0, orthogonality=0.5).fit(3 * X, X[:, 0] > 0)
+    PIEFSClassifier(**flat(**few, random_state=0, orthogonality=0.5)).fit(3 * X, X[:, 0] > 0)
     assert descend._cache_size() == compiled

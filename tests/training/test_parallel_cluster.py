@@ -24,7 +24,7 @@ from piefs.training.parallel import JobError, open_workers
 from reproduction.cells import Cell
 from reproduction.grid import run_grid
 from reproduction.records import Records
-from toys import SMALL
+from toys import SMALL, flat
 
 pytestmark = pytest.mark.slow
 
@@ -132,7 +132,7 @@ def test_a_search_finds_the_same_settings_as_on_this_machine(address, table, tmp
 
 
 def test_folds_are_fitted_the_same_as_on_this_machine(client, table):
-    model = PIEFSClassifier(**SMALL | {"batch_size": 32})
+    model = PIEFSClassifier(**flat(**SMALL | {"batch_size": 32}))
     here = model.fit_transform(*table, cross_fit=2)
     scores = model.cross_fit_scores_
     there = model.fit_transform(*table, cross_fit=2, dask=client)

@@ -18,6 +18,7 @@ from piefs.core.metric import Off
 from piefs.core.networks import generator
 from piefs.core.objectives import Batch, SpectralObjective, Trainable
 from piefs.errors import InputError
+from toys import flat
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -64,12 +65,12 @@ def test_few_rows_still_give_coordinates():
 def test_schedules_that_need_labels_or_none_say_so():
     X, y = make_moons(50, random_state=0)
     with pytest.raises(InputError, match="needs labels"):
-        PIEFSTransformer(schedule="nested", **SMALL).fit(X)
+        PIEFSTransformer(**flat(schedule="nested", **SMALL)).fit(X)
     with pytest.raises(InputError, match="does not look at labels"):
-        PIEFSTransformer(schedule="spectral", **SMALL).fit(X, y)
+        PIEFSTransformer(**flat(schedule="spectral", **SMALL)).fit(X, y)
     for stop in (True, np.True_):
         with pytest.raises(InputError, match="early_stopping watches a loss on labels"):
-            PIEFSClassifier(schedule="spectral", early_stopping=stop, **SMALL).fit(X, y)
+            PIEFSClassifier(**flat(schedule="spectral", early_stopping=stop, **SMALL)).fit(X, y)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +80,7 @@ def test_schedules_that_need_labels_or_none_say_so():
 def test_more_maps_than_a_graph_has_are_refused(n_rows, keywords):
     X, y = make_moons(n_rows, random_state=0)
     with pytest.raises(InputError, match="eigenmaps to learn"):
-        PIEFSClassifier(schedule="spectral", random_state=0, **keywords).fit(X, y)
+        PIEFSClassifier(**flat(schedule="spectral", random_state=0, **keywords)).fit(X, y)
 
 
 GRAPH = SMALL | {"schedule": "spectral"}
@@ -89,12 +90,12 @@ BRIEF = GRAPH | {"steps_per_component": 20}
 @pytest.fixture(scope="module")
 def shape(moons):
     """Coordinates of all rows, learned without a label."""
-    return PIEFSTransformer(supervised=False, **GRAPH).fit(moons[0])
+    return PIEFSTransformer(**flat(supervised=False, **GRAPH)).fit(moons[0])
 
 
 def test_a_classifier_by_a_graph_is_those_coordinates_and_a_logistic_regression(moons, shape):
     X, y = moons
-    model = PIEFSClassifier(**GRAPH).fit(X[:16], y[:16], X_unlabeled=X[16:])
+    model = PIEFSClassifier(**flat(**GRAPH)).fit(X[:16], y[:16], X_unlabeled=X[16:])
     phi = shape.transform(X)
     np.testing.assert_allclose(model.transform(X), phi, atol=1e-6)
     probe = LogisticRegression(max_iter=1000).fit(phi[:16], y[:16])
@@ -104,45 +105,45 @@ def test_a_classifier_by_a_graph_is_those_coordinates_and_a_logistic_regression(
 
 def test_more_than_two_classes_and_weights_reach_the_readout():
     X, y = make_blobs(200, centers=4, random_state=0)
-    model = PIEFSClassifier(**BRIEF).fit(X, y, validation_data=(X, y))
+    model = PIEFSClassifier(**flat(**BRIEF)).fit(X, y, validation_data=(X, y))
     probe = LogisticRegression(max_iter=1000).fit(model.coordinates_, y)
     np.testing.assert_allclose(
         model.predict_proba(X), probe.predict_proba(model.coordinates_), atol=1e-4
     )
-    weighted = PIEFSClassifier(class_weight={3: 100.0}, **BRIEF).fit(X, y)
+    weighted = PIEFSClassifier(**flat(class_weight={3: 100.0}, **BRIEF)).fit(X, y)
     assert (weighted.predict(X) == 3).sum() > (model.predict(X) == 3).sum()
-    heavier = PIEFSClassifier(**BRIEF).fit(X, y, np.full(200, 1e-6))  # only ratios count
+    heavier = PIEFSClassifier(**flat(**BRIEF)).fit(X, y, np.full(200, 1e-6))  # only ratios count
     np.testing.assert_allclose(heavier.predict_proba(X), model.predict_proba(X), atol=1e-3)
 
 
 def test_a_class_without_weight_is_never_predicted_and_one_alone_is_refused():
     X, y = make_blobs(150, centers=3, random_state=0)
-    model = PIEFSClassifier(class_weight={0: 0.0}, **GRAPH).fit(X, y)
+    model = PIEFSClassifier(**flat(class_weight={0: 0.0}, **GRAPH)).fit(X, y)
     assert model.predict_proba(X).shape == (150, 3)
     assert set(model.predict(X)) == {1, 2}
     assert model.score(X[y > 0], y[y > 0]) > 0.9
     with pytest.raises(InputError, match="only one class has rows with a weight"):
-        PIEFSClassifier(class_weight={0: 0.0, 1: 0.0}, **GRAPH).fit(X, y)
+        PIEFSClassifier(**flat(class_weight={0: 0.0, 1: 0.0}, **GRAPH)).fit(X, y)
 
 
 def test_columns_are_scaled_by_all_rows_of_the_graph(moons):
     X, y = moons
     noise = np.where(np.arange(300) < 16, 0, np.random.default_rng(0).normal(0, 100, 300))
     wide = np.c_[X, noise]
-    model = PIEFSClassifier(**BRIEF).fit(wide[:16], y[:16], X_unlabeled=wide[16:])
+    model = PIEFSClassifier(**flat(**BRIEF)).fit(wide[:16], y[:16], X_unlabeled=wide[16:])
     np.testing.assert_allclose(model.scale_, wide.std(axis=0), rtol=1e-5)
 
 
 def test_what_watches_a_fit_sees_a_readout_that_reads(moons):
     scikit = pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has none")
     monitor = scikit.ScoringMonitor(scoring="accuracy")
-    PIEFSClassifier(**GRAPH).set_callbacks(monitor).fit(*moons)
+    PIEFSClassifier(**flat(**GRAPH)).set_callbacks(monitor).fit(*moons)
     scores = [row["accuracy"] for row in monitor.get_logs().data if "accuracy" in row]
     assert min(scores) > 0.7
 
 
 def test_what_is_printed_is_the_distance_to_the_graph(moons, capsys):
-    PIEFSClassifier(verbose=1, **BRIEF).fit(*moons)
+    PIEFSClassifier(**flat(verbose=1, **BRIEF)).fit(*moons)
     said = capsys.readouterr().out
     assert "distance to the graph " in said
     assert "class loss" not in said
@@ -160,7 +161,7 @@ def test_folds_see_all_rows_without_labels(moons, monkeypatch):
             fit(self, X, *a, **k),
         ),
     )
-    model = PIEFSClassifier(**BRIEF)
+    model = PIEFSClassifier(**flat(**BRIEF))
     model.fit_transform(X[:16], y[:16], X_unlabeled=X[16:100], cross_fit=4)
     assert sorted(seen) == [(12, 84)] * 4 + [(16, 84)]
 
@@ -168,7 +169,7 @@ def test_folds_see_all_rows_without_labels(moons, monkeypatch):
 def test_numbers_are_read_out_by_ridge_regression(moons, shape):
     X, _ = moons
     y = np.c_[X[:, 0] ** 2, X[:, 1]]
-    model = PIEFSRegressor(**GRAPH).fit(X[:50], y[:50], X_unlabeled=X[50:])
+    model = PIEFSRegressor(**flat(**GRAPH)).fit(X[:50], y[:50], X_unlabeled=X[50:])
     phi = shape.transform(X)
     center, scale = y[:50].mean(axis=0), y[:50].std(axis=0)
     line = Ridge(alpha=1.0).fit(phi[:50], (y[:50] - center) / scale)
@@ -179,14 +180,14 @@ def test_numbers_are_read_out_by_ridge_regression(moons, shape):
 def test_settings_follow_from_all_rows_of_the_graph(moons):
     X, y = moons
     keywords = GRAPH | {"steps_per_component": None, "n_components": 2}
-    few = PIEFSClassifier(**keywords, callbacks=[lambda state: True])
+    few = PIEFSClassifier(**flat(**keywords, callbacks=[lambda state: True]))
     alone = few.fit(X[:20], y[:20]).settings_.batch_size
     assert few.fit(X[:20], y[:20], X_unlabeled=X[20:]).settings_.batch_size > alone == 20
 
 
 def test_a_classifier_by_a_graph_survives_saving_and_a_file_with_gaps(moons, tmp_path):
     X, y = moons
-    model = PIEFSClassifier(**BRIEF).fit(X[:16], y[:16], X_unlabeled=X[16:])
+    model = PIEFSClassifier(**flat(**BRIEF)).fit(X[:16], y[:16], X_unlabeled=X[16:])
     model.save(tmp_path / "model")
     again = load(tmp_path / "model").predict_proba(X)
     np.testing.assert_array_equal(again, model.predict_proba(X))
@@ -204,5 +205,5 @@ def test_a_classifier_by_a_graph_survives_saving_and_a_file_with_gaps(moons, tmp
 
 def test_joint_training_without_labels_works_too():
     X, _ = make_moons(300, noise=0.05, random_state=0)
-    model = PIEFSTransformer(schedule="joint", **SMALL).fit(X)
+    model = PIEFSTransformer(**flat(schedule="joint", **SMALL)).fit(X)
     assert model.gram_error_ < 1e-6

@@ -17,19 +17,42 @@ from piefs.core.networks import generator
 from piefs.core.trees import MISMATCH, filled
 from piefs.core.weighting import DAMPENINGS
 from piefs.errors import ModelFileError
-from piefs.estimators.renamed import from_flat
 from piefs.training.config import Settings
 from piefs.training.state import fresh_metric
 
 MOST_LAYERS = 100
 
+BECAME: dict[str, str] = {
+    "schedule": "solver",
+    "metric": "metric.name",
+    **{f"metric_{part}": f"metric.{part}" for part in ("scope", "constraint", "bound", "depth")},
+    **{"metric_hidden": "metric.hidden", "anisotropy": "metric.anisotropy"},
+    "optimizer": "optimizer.name",
+    **{part: f"optimizer.{part}" for part in ("warmup", "patience", "log_every")},
+    **{part: f"optimizer.{part}" for part in ("shuffle_window", "dtype")},
+    "weighting": "weighting.dampening",
+    **{part: f"weighting.{part}" for part in ("t_orth", "t_class", "gram")},
+    "normalize_weights": "weighting.normalize",
+    **{"orthogonality": "weighting.orth", "prefix_weight": "weighting.prefix"},
+}
+"""Where each flat setting is now: a keyword, or a field of one that takes an object."""
+
 
 def settings(document: Mapping[str, Any]) -> Settings:
     """The settings of a document."""
-    flat = document["settings"]
+    flat: dict[str, Any] = document["settings"]
     if flat["weighting"] not in (*DAMPENINGS, "static"):
         flat = flat | {"weighting": None}  # an object's repr: it mattered in training only
-    found = Settings.of("default" if flat["whiten"] else "paper", **from_flat(flat))
+    keywords: dict[str, Any] = {}
+    for name, value in flat.items():
+        keyword, _, part = BECAME.get(name, name).partition(".")
+        if part and value is not None:
+            keywords.setdefault(keyword, {})[part] = value
+        elif value is not None:
+            keywords[keyword] = value
+    if flat["weighting"] == "static":
+        keywords["weighting"] = {"orth": 1.0, "gram": flat.get("gram")}
+    found = Settings.of("default" if flat["whiten"] else "paper", **keywords)
     return replace(found, seed=int(document["seed"]), asked={})
 
 

@@ -16,7 +16,6 @@ from piefs.core.model import Model
 from piefs.core.weighting import Dampened, Static, Weighting
 from piefs.estimators.decisions import Facts, decided
 from piefs.estimators.persistence import from_plain, to_plain
-from piefs.estimators.renamed import RENAMED, merged
 from piefs.training.config import Metric, Optimizer, Settings
 from piefs.training.sharding import devices_in_use
 
@@ -153,7 +152,6 @@ class Configurable(BaseEstimator):
         random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
         callbacks: Sequence[Callback] | None = None,
-        **before: Any,
     ) -> None:
         self.n_components = n_components
         self.preset = preset
@@ -174,13 +172,6 @@ class Configurable(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
         self.callbacks = callbacks
-        for name, value in merged(vars(self), before).items():
-            setattr(self, name, value)
-
-    def set_params(self, **params: Any) -> Any:
-        """Set keywords; those of earlier versions become what they are now."""
-        before = {name: params.pop(name) for name in list(params) if name in RENAMED}
-        return super().set_params(**params, **merged(vars(self) | params, before))
 
     def __getstate__(self) -> dict[str, Any]:
         """Plain values: skops then has to trust no type but the estimator."""

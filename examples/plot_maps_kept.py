@@ -8,7 +8,7 @@ afterwards.
 """
 
 # %%
-# Sixteen coordinates of handwritten digits, 8 × 8 pixels.
+# Sixteen coordinates of handwritten digits, 8 × 8 pixels, in closed form.
 
 import numpy as np
 from matplotlib import pyplot as plt
@@ -19,7 +19,7 @@ from piefs import PIEFSClassifier, plot
 from piefs.data import load
 
 digits = load("digits")
-model = PIEFSClassifier(n_components=16, steps_per_component=600, random_state=0)
+model = PIEFSClassifier(n_components=16, random_state=0)
 model.fit(digits.train.x, digits.train.y)
 print(f"test accuracy {model.score(digits.test.x, digits.test.y):.4f}")
 

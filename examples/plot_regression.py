@@ -21,7 +21,7 @@ X = rng.uniform(-1, 1, (2000, 2))
 y = np.sin(4 * X[:, 0]) * np.cos(3 * X[:, 1]) + 0.1 * rng.standard_normal(2000)
 X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0)
 
-model = PIEFSRegressor(n_components=6, preset="fast", random_state=0).fit(X_train, y_train)
+model = PIEFSRegressor(n_components=6, random_state=0).fit(X_train, y_train)
 line = Ridge().fit(X_train, y_train)
 print(f"R²: {model.score(X_test, y_test):.3f}, ridge {line.score(X_test, y_test):.3f}")
 

@@ -2,9 +2,9 @@
 Without labels, and with a few
 ==============================
 
-Without labels the coordinates follow the shape of the data, as those of a spectral embedding do,
-and are defined for new rows too. With a few labels, the unlabelled rows still say where the data
-lie.
+Without labels, coordinates that are learned from a graph of the rows follow the shape of the data,
+as those of a spectral embedding do, and are defined for new rows too. With a few labels, the
+unlabelled rows still say where the data lie.
 """
 
 # %%
@@ -16,7 +16,7 @@ from sklearn.datasets import make_moons, make_swiss_roll
 from piefs import PIEFSClassifier, PIEFSTransformer, plot
 
 X, position = make_swiss_roll(3000, noise=0.1, random_state=0)
-roll = PIEFSTransformer(n_components=2, supervised=False, random_state=0).fit(X)
+roll = PIEFSTransformer(n_components=2, supervised=False, solver="spectral", random_state=0).fit(X)
 X_new, new_position = make_swiss_roll(1000, noise=0.1, random_state=1)
 phi = roll.transform(X_new)
 

@@ -154,8 +154,8 @@ class ModelOptions:
         str | None,
         _option(
             MODEL,
-            "How the maps are trained: nested, joint, sequential, or spectral (by a graph of the "
-            "rows, for few labels).",
+            "How the maps are found: eigen (in closed form, for tables), or by networks: nested, "
+            "joint, sequential, or spectral (by a graph of the rows, for few labels).",
         ),
     ] = None
     metric: Annotated[
@@ -177,7 +177,7 @@ class ModelOptions:
     ] = None
     steps_per_component: Annotated[
         int | None,
-        _option(MODEL, "Training steps a map; by default chosen by the rows.", "--steps"),
+        _option(MODEL, "Steps a map, of networks; by default chosen by the rows.", "--steps"),
     ] = None
     batch_size: Annotated[int | None, _option(MODEL, "Rows a step.")] = None
     pretraining: Annotated[str | None, _option(MODEL, "graph-laplacian.")] = None

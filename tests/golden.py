@@ -22,8 +22,8 @@ import numpy as np
 import toys
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.training.batches import Samples
-from piefs.training.columns import coordinates_of
 from piefs.training.config import PRESETS
+from piefs.training.evaluation import coordinates_of
 from piefs.training.loop import train
 
 GOLDEN = Path(__file__).with_name("golden.json")

@@ -23,7 +23,6 @@ from piefs.data.rows import ScaledRows
 from piefs.errors import DivergedError
 from piefs.training import diagnosis
 from piefs.training.batches import Samples
-from piefs.training.columns import coordinates_of
 from piefs.training.diagnosis import (
     Evidence,
     late_fall,
@@ -31,6 +30,7 @@ from piefs.training.diagnosis import (
     shares_of_chance,
     variation,
 )
+from piefs.training.evaluation import coordinates_of
 from piefs.training.runtime import keep_compiled
 
 DATASETS = ("two-moons", "circles", "breast-cancer", "diabetes", "htru2", "digits")

@@ -35,8 +35,8 @@ from piefs.core.weighting import Dampened, Static
 from piefs.errors import InputError
 from piefs.estimators.decisions import Facts, decided
 from piefs.training.batches import Samples
-from piefs.training.columns import coordinates_of
 from piefs.training.config import Settings
+from piefs.training.evaluation import coordinates_of
 from piefs.training.loop import train
 from piefs.training.state import WarmStart
 from piefs.training.step import descend

@@ -17,7 +17,7 @@ from piefs.core.rotations import rotate
 from piefs.core.weighting import Dampened, Static
 from piefs.training.batches import Samples, Validation
 from piefs.training.checks import SOLVERS
-from piefs.training.columns import coordinates_of, energies_of
+from piefs.training.evaluation import coordinates_of, energies_of
 from piefs.training.loop import train
 from piefs.training.state import WarmStart
 from piefs.training.step import TurnLoss, descend, losses_on, objective_for

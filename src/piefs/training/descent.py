@@ -17,10 +17,14 @@ from piefs.errors import InputError
 from piefs.training.batches import Samples, Validation
 from piefs.training.callbacks import Callback, Stage, notify
 from piefs.training.checkpoint import Checkpoint
-from piefs.training.columns import coordinates_of, dirichlet_matrix
 from piefs.training.config import Settings
 from piefs.training.diagnosis import Evidence, Finding, findings, loss_by_chance
-from piefs.training.evaluation import evaluate, weighted_gram
+from piefs.training.evaluation import (
+    coordinates_of,
+    dirichlet_matrix,
+    evaluate,
+    weighted_gram,
+)
 from piefs.training.graph import Tell, distilled, graph_samples
 from piefs.training.loop import train
 from piefs.training.readout import check_readable, fewest_maps, probe_cross_entropy, solved_readout

@@ -16,8 +16,8 @@ from piefs.core.losses import ReadoutLoss, cross_entropy
 from piefs.core.objectives import Batch
 from piefs.training.batches import Samples, Validation, feed
 from piefs.training.callbacks import Callback
-from piefs.training.columns import Columns
 from piefs.training.config import Settings
+from piefs.training.evaluation import Columns
 from piefs.training.runtime import drop_compiled_if_many
 from piefs.training.sharding import telling_of_loss
 from piefs.training.state import (

@@ -28,8 +28,8 @@ from piefs.core.objectives import (
 )
 from piefs.errors import DivergedError
 from piefs.training.batches import Row, Samples, Validation, some_rows
-from piefs.training.columns import Columns, energies_of, log_scale_range
 from piefs.training.config import TOLERANCE, Settings
+from piefs.training.evaluation import Columns, energies_of, log_scale_range
 from piefs.training.step import TurnLoss, begun, losses_on
 
 RATE_CUT, MOST_RATE_CUTS = 4, 5

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from piefs.core.maps import ScalarMap, stack
 from piefs.core.metric import Diag, Off
-from piefs.training import columns, evaluation
+from piefs.training import evaluation
 from piefs.training.batches import Samples
-from piefs.training.columns import (
+from piefs.training.evaluation import (
     Columns,
     blockwise,
     coordinates_of,
@@ -115,7 +115,7 @@ def test_energies_of_a_table_are_weighted_means_over_its_rows(name, n, rng, maps
 
 def test_energies_of_very_many_rows_are_those_of_blocks_spread_over_them(rng, maps, monkeypatch):
     monkeypatch.setattr(evaluation, "BLOCK_ROWS", 4)
-    monkeypatch.setattr(columns, "ENERGY_ROWS", 8)
+    monkeypatch.setattr(evaluation, "ENERGY_ROWS", 8)
     x = rng.normal(size=(20, D))
     spread = np.concatenate([x[:4], x[12:16]])
     for measure in (energies_of, dirichlet_matrix):

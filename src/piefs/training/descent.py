@@ -49,50 +49,36 @@ def solve(
     warm_start: Model | None = None,
 ) -> Fitted:
     """Train the maps one after the other, all at once, or towards the eigenmaps of a graph."""
+    tell: Tell = partial(notify, callbacks, "prepare")
     with jax.enable_x64(settings.optimizer.dtype == "float64"):
         if settings.solver == "spectral":
             check_readable(samples)
         if settings.solver != "sequential":
             settings = replace(settings, leading_variance=leading_variance(samples))
-        start = None
+        start, trained_on, held = None, samples, validation
         if warm_start is not None:
             start = as_trained(warm_start, samples, settings)
         elif settings.pretraining is not None:
-            start, settings = distilled_maps(
-                samples, settings, partial(notify, callbacks, "prepare")
-            )
-        state = _trained(samples, settings, task, validation, callbacks, start)
+            start, settings = distilled_maps(samples, settings, tell)
+        if settings.solver == "spectral":  # the readout comes after training
+            (trained_on, _), held = graph_samples(samples, settings, tell), None
+        notify(callbacks, "begin", Stage(settings))
+        state = initial_state(trained_on, settings, task.n_outputs, start)
+        for callback in callbacks:
+            if isinstance(callback, Checkpoint):
+                callback.bind(settings.document(), trained_on)
+                state = callback.restore(state)
+        state = train(
+            trained_on,
+            settings,
+            n_outputs=task.n_outputs,
+            readout_loss=LOSSES[task.kind],
+            validation=held,
+            warm_start=start,
+            callbacks=callbacks,
+            state=state,
+        )
         return _fitted(state, samples, settings, task, validation)
-
-
-def _trained(
-    samples: Samples,
-    settings: Settings,
-    task: Task,
-    validation: Validation | None,
-    callbacks: Sequence[Callback],
-    start: WarmStart | None,
-) -> TrainState:
-    """The state at the end, begun anew or where a checkpoint has it."""
-    if settings.solver == "spectral":
-        samples, _ = graph_samples(samples, settings, partial(notify, callbacks, "prepare"))
-        validation = None  # the readout comes after training
-    notify(callbacks, "begin", Stage(settings))
-    state = initial_state(samples, settings, task.n_outputs, start)
-    for callback in callbacks:
-        if isinstance(callback, Checkpoint):
-            callback.bind(settings.document(), samples)
-            state = callback.restore(state)
-    return train(
-        samples,
-        settings,
-        n_outputs=task.n_outputs,
-        readout_loss=LOSSES[task.kind],
-        validation=validation,
-        warm_start=start,
-        callbacks=callbacks,
-        state=state,
-    )
 
 
 def finished_at(

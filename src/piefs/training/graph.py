@@ -25,9 +25,7 @@ from piefs.training.state import TrainState
 
 N_NEIGHBORS = 10
 DENSE_POINTS = 2000  # up to here a dense eigenproblem is quicker, and has no iteration to fail
-N_POINTS = 1000
-"""Rows that a step of the distillation sees."""
-N_STEPS = 2000
+N_STEPS, N_POINTS = 2000, 1000  # of the distillation, and rows that a step of it sees
 GRAPH = "neighbourhood graph"
 Tell = Callable[[str, int, int], None]
 """Hears what is being prepared, how much of it is done, and of how much."""
@@ -82,10 +80,7 @@ def _leading_vectors(
     if n <= DENSE_POINTS:
         dense = affinity.toarray() - 2 * np.outer(constant, constant)
         return scipy.linalg.eigh(dense, subset_by_index=(n - n_components, n - 1))[1]
-
-    def deflated(v: np.ndarray) -> np.ndarray:
-        return affinity @ v - 2 * constant * (constant @ v)
-
+    deflated = lambda v: affinity @ v - 2 * constant * (constant @ v)  # noqa: E731
     operator: Any = LinearOperator((n, n), deflated, dtype=np.float64)  # pyright: ignore
     start = np.random.default_rng(0).standard_normal(n)
     values, vectors = eigsh(operator, k=n_components, which="LA", v0=start)

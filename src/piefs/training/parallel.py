@@ -157,9 +157,6 @@ def portable(error: Exception, prefix: str = "") -> Exception:
     return found
 
 
-# --- processes of this machine -----------------------------------------------------------------
-
-
 class Processes(Workers):
     """So many processes of one thread each; a dead one breaks the pool, which is then replaced."""
 
@@ -208,9 +205,6 @@ def _in_process(job: Job) -> Any:
         return function(common, *job)
     except Exception as error:
         raise portable(error) from None
-
-
-# --- a Dask cluster ----------------------------------------------------------------------------
 
 
 class Cluster(Workers):

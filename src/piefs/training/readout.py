@@ -44,9 +44,11 @@ def solved_readout(phi: np.ndarray, samples: Samples, n_outputs: int) -> Readout
     weight = np.asarray(samples.label_weights[rows], np.float64)
     weight /= weight.mean()
     phi, targets = np.asarray(phi[rows], np.float64), samples.targets[rows]
+    dtype: Any = samples.x.dtype
     if targets.ndim > 1:
         line: Any = RidgeCV(PENALTIES).fit(phi, targets, weight)
-        return _readout(line.coef_.reshape(-1, phi.shape[1]), line.intercept_, samples)
+        slopes = line.coef_.reshape(-1, phi.shape[1])
+        return Readout(slopes.astype(dtype), line.intercept_.astype(dtype))
     curve: Any = LogisticRegression(C=1.0, max_iter=1000).fit(phi, targets, weight)
     slopes, offsets = curve.coef_, curve.intercept_
     if len(slopes) == 1:  # two classes: the logit of the second, that of the first being zero
@@ -54,12 +56,6 @@ def solved_readout(phi: np.ndarray, samples: Samples, n_outputs: int) -> Readout
     weights = np.zeros((n_outputs, phi.shape[1]))
     bias = np.full(n_outputs, offsets.min() - FAR_BELOW)
     weights[curve.classes_], bias[curve.classes_] = slopes, offsets
-    return _readout(weights, bias, samples)
-
-
-def _readout(weights: Any, bias: Any, samples: Samples) -> Readout:
-    """On the host, in the precision of the rows."""
-    dtype: Any = samples.x.dtype
     return Readout(weights.astype(dtype), bias.astype(dtype))
 
 

@@ -29,14 +29,12 @@ if TYPE_CHECKING:
     from piefs.training.sharding import Devices
 
 FOLDER_VARIABLE = "JAX_COMPILATION_CACHE_DIR"
-OPTIONS = {
-    # JAX by default keeps only what took more than a second to compile.
+OPTIONS = {  # JAX by default keeps only what took more than a second to compile
     "jax_persistent_cache_min_compile_time_secs": 0.0,
     "jax_persistent_cache_min_entry_size_bytes": 0,
 }
 
-MOST_TAKEN = 0.5
-"""The share of a process's mappings that may be taken when a fit begins."""
+MOST_TAKEN = 0.5  # of a process's mappings, when a fit begins
 
 # The names and numbers of <malloc.h>.
 M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
@@ -103,9 +101,7 @@ def keep_memory() -> bool:
 # --- several processes -------------------------------------------------------------------------
 
 DETECTED = "auto"
-HEARTBEAT_SECONDS = 15
-START_SECONDS = 120
-LINGER_SECONDS = 2
+HEARTBEAT_SECONDS, START_SECONDS, LINGER_SECONDS = 15, 120, 2
 
 
 def join(coordinator: str, n_processes: int | None, process: int | None) -> None:
@@ -119,7 +115,10 @@ def join(coordinator: str, n_processes: int | None, process: int | None) -> None
     from piefs.training.sharding import devices_of
 
     given = _checked(coordinator, n_processes, process)
-    given |= {"heartbeat_timeout_seconds": 15, "initialization_timeout": START_SECONDS}
+    given |= {
+        "heartbeat_timeout_seconds": HEARTBEAT_SECONDS,
+        "initialization_timeout": START_SECONDS,
+    }
     try:
         jax.distributed.initialize(**given)
     except (RuntimeError, ValueError) as error:

@@ -51,8 +51,6 @@ class Devices:
             return 1
         return len({device.process_index for device in self.mesh.devices.flat})
 
-    # What is put onto devices, and taken from them.
-
     def places(self, batch_size: int) -> np.ndarray:
         """Which rows of a batch this process's devices take, in order; −1 stands for padding.
 
@@ -71,27 +69,27 @@ class Devices:
 
     def put(self, chunk: np.ndarray) -> Array:
         """A chunk's share of this process, shape (steps, rows, …), on its devices."""
-        import jax
-        from jax.sharding import NamedSharding, PartitionSpec
-
         if self.mesh is None:
+            import jax
+
             return jax.device_put(chunk)
-        sharding = NamedSharding(self.mesh, PartitionSpec(None, ROWS))
-        return jax.make_array_from_process_local_data(sharding, chunk)
+        return self._put(chunk, None, None, ROWS)
 
     def everywhere(self, tree: Any) -> Any:
         """The same arrays on every device."""
         if self.mesh is None:
             return tree
         import jax
+
+        return jax.tree.map(lambda a: self._put(np.asarray(a), np.shape(a)), tree)
+
+    def _put(self, local: np.ndarray, shape: tuple[int, ...] | None, *axes: str | None) -> Array:
+        import jax
         from jax.sharding import NamedSharding, PartitionSpec
 
-        sharding = NamedSharding(self.mesh, PartitionSpec())
-
-        def copied(a: Any) -> Array:
-            return jax.make_array_from_process_local_data(sharding, np.asarray(a), np.shape(a))
-
-        return jax.tree.map(copied, tree)
+        mesh: Any = self.mesh
+        sharding = NamedSharding(mesh, PartitionSpec(*axes))
+        return jax.make_array_from_process_local_data(sharding, local, shape)
 
     def here(self, tree: Any) -> Any:
         """One copy of arrays that are everywhere, for this process to compute with."""

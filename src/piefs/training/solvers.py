@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.special import log_softmax
@@ -13,8 +13,7 @@ from scipy.special import log_softmax
 from piefs.core.model import Model
 
 if TYPE_CHECKING:
-    from piefs.training.batches import Row, Samples, Validation
-    from piefs.training.callbacks import Callback
+    from piefs.training.batches import Row
     from piefs.training.config import Settings
     from piefs.training.diagnosis import Finding
 
@@ -71,23 +70,6 @@ class Fitted:
     left_out: np.ndarray | None = None
 
 
-class Solve(Protocol):
-    """A solver: from scaled rows to a model and what is to be known of it."""
-
-    def __call__(
-        self,
-        samples: Samples,
-        settings: Settings,
-        task: Task,
-        *,
-        validation: Validation | None = None,
-        callbacks: Sequence[Callback] = (),
-        warm_start: Model | None = None,
-    ) -> Fitted:
-        """Solve; `settings` have no "auto" left, and `warm_start` is an earlier fit's model."""
-        ...
-
-
 class Solver(NamedTuple):
     """Where a solver is, and what it asks of its inputs."""
 
@@ -106,6 +88,10 @@ SOLVERS = {"eigen": Solver("piefs.training.eigen", "robust")} | {
 }
 
 
-def solver_for(name: str) -> Solve:
-    """The function `solve` of a solver's module."""
+def solver_for(name: str) -> Callable[..., Fitted]:
+    """The function `solve` of a solver's module: from scaled rows to all that is known of a model.
+
+    It takes (samples, settings, task, *, validation, callbacks, warm_start); `settings` have no
+    "auto" left, and `warm_start` is an earlier fit's model.
+    """
     return import_module(SOLVERS[name].module).solve

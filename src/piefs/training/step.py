@@ -154,9 +154,6 @@ def losses_on(params: Trainable, batch: Batch, loss: TurnLoss) -> StepRecord:
     return loss(params, batch)[1]
 
 
-# --- between devices ----------------------------------------------------------------------------
-
-
 def added_up(tree: Any) -> Any:
     """A tree's arrays, added up over all devices: one message, whatever the number of arrays."""
     flat, restore = ravel_pytree(tree)
@@ -175,9 +172,6 @@ def total_of_devices(sums: Any) -> Any:
 
 
 total_of_devices.defvjp(lambda sums: (added_up(sums), None), lambda _, slope: (slope,))
-
-
-# --- optimisers --------------------------------------------------------------------------------
 
 
 def begun(optimizer: Optimizer, params: Any) -> optax.OptState:

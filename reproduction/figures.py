@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from piefs.data import load
+from piefs.data.binary import load_npz
 from piefs.data.files import reading, write_with
-from piefs.data.npy import load_npz
 from piefs.report.plot.style import CLASS_COLORS, SIGNED_COLORS, STYLE
 from reproduction.cells import ALL_DATASETS, EMBEDDING, MODES, PIEFS, PLANE, Cell
 from reproduction.entries import TITLES

@@ -9,7 +9,7 @@ from pyarrow import parquet
 
 from piefs.core.model import Scaling
 from piefs.data import rows as sources
-from piefs.data.parquet import parquet_rows
+from piefs.data.binary import parquet_rows
 from piefs.data.rows import (
     GroupedRows,
     PickedColumns,

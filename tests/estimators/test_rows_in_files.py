@@ -7,7 +7,7 @@ from pyarrow import parquet
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.data import rows as data_rows
-from piefs.data.parquet import parquet_rows
+from piefs.data.binary import parquet_rows
 from piefs.data.rows import GroupedRows, spooled
 from piefs.errors import InputError
 from piefs.estimators import decisions

@@ -15,22 +15,11 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from piefs.data.table import (
-    EPOCH,
-    PARSERS,
-    Table,
-    is_missing,
-    kind_of,
-    listing,
-    parse,
-    suggestion,
-    texts,
-)
+from piefs.data.table import EPOCH, Table, is_missing, kind_of, listing, parse, suggestion, texts
 from piefs.errors import InputError, ModelFileError
 
 POLICIES = ("error", "impute")
 MAX_CATEGORIES = 20
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # of Python's dates
 _ID_NAME = re.compile(r"(?i:^(?:id|index)|[_\-. ]id)$|[a-z](?:Id|ID)$")
 _REASONS = {
     "constant": "it has the same value in every row",
@@ -85,8 +74,8 @@ class ColumnEncoding:
         about, gap = self._categories() if self.kind == "category" else _WORDS[self.kind][1:]
         if not self.n_missing:
             return f"{self.name}: {about}"
-        day = EPOCH + timedelta(days=min(max(self.fill, _FIRST_DAY), _LAST_DAY))
-        filled = gap.format(fill=self.fill, day=day.date().isoformat())
+        day = EPOCH + timedelta(days=float(np.clip(self.fill, -719_162, 2_932_896)))  # Python's
+        filled = gap.format(fill=self.fill, day=day.date())
         return f"{self.name}: {about}, {_counted(self.n_missing, 'missing value')} {filled}"
 
     def _categories(self) -> tuple[str, str]:
@@ -167,11 +156,7 @@ class TableEncoder:
     def fit(
         cls, table: Table, missing: str = "error", rows: np.ndarray | None = None
     ) -> TableEncoder:
-        """Learn from the training `rows`, by default all; no other row changes any feature.
-
-        Unreadable cells are an error in any row, and a column is a running number if it counts all
-        rows of the table.
-        """
+        """Learn from the training `rows`, by default all; unreadable cells are an error in any."""
         if missing not in POLICIES:
             raise InputError(f"missing={missing!r} is unknown; choose one of {listing(POLICIES)}")
         chosen = np.arange(len(table)) if rows is None else np.sort(rows)
@@ -195,8 +180,7 @@ class TableEncoder:
         if absent := [column.name for column in self.used if column.name not in table.columns]:
             free = set(table.names) - {column.name for column in self.columns}
             lacking = listing(f"{name!r}{suggestion(name, free)}" for name in absent)
-            columns = "column" if len(absent) == 1 else "columns"
-            raise InputError(f"{table.source} lacks the {columns} {lacking}")
+            raise InputError(f"{table.source} lacks the column{'s' * (len(absent) > 1)} {lacking}")
         blocks, gaps = zip(*(column.encode(table) for column in self.used), strict=True)
         found = [
             f"column {column.name!r} has {_counted(int(gap.sum()), 'missing or infinite value')} "
@@ -250,19 +234,17 @@ def _column_from(document: dict[str, Any]) -> ColumnEncoding:
     _require({name: type(value) for name, value in document.items()} == _FIELDS, "a column's types")
     categories: Any = tuple(document["categories"])
     column = ColumnEncoding(**document | {"categories": categories})
-    right = {
-        "kind": column.kind in (*PARSERS, "category", "dropped"),
-        "fill": bool(np.isfinite(column.fill))
-        and (column.kind != "boolean" or column.fill in (0, 1)),
-        "n_missing": 0 <= column.n_missing < 2**53,
-        "categories": all(type(category) is str for category in categories)
-        and list(categories) == sorted(set(categories))[:MAX_CATEGORIES]
-        and bool(categories) == (column.kind == "category"),
-        "n_categories": len(categories) <= column.n_categories < 2**53,
-        "reason": (column.reason in _REASONS) == (column.kind == "dropped"),
-    }
-    for name, holds in right.items():
-        _require(holds, f"a column's {name}")
+    kind, fill = column.kind, column.fill
+    for name, holds in (
+        ("kind", kind in (*_WORDS, "category", "dropped")),
+        ("fill", np.isfinite(fill) and (kind != "boolean" or fill in (0, 1))),
+        ("n_missing", 0 <= column.n_missing < 2**53),
+        ("categories", {*map(type, categories)} == ({str} if kind == "category" else set())),
+        ("categories", list(categories) == sorted(set(categories))[:MAX_CATEGORIES]),
+        ("n_categories", len(categories) <= column.n_categories < 2**53),
+        ("reason", (column.reason in _REASONS) == (kind == "dropped")),
+    ):
+        _require(bool(holds), f"a column's {name}")
     return column
 
 

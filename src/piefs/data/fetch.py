@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
+from piefs.data.binary import load_npz
 from piefs.data.files import described, optional, reading, write_bytes
-from piefs.data.npy import load_npz
 from piefs.errors import DamagedDataError, DataNotFoundError, InputError
 
 TIMEOUT_SECONDS = 30
@@ -32,8 +32,7 @@ class DataFile:
     """A file in a data folder, the sha256 of each array it must decode to, and its sources.
 
     A source ending in `.zip` holds the file as a member of its own name. A file that users build
-    themselves has None for digests: its numbers depend on the libraries that made them. More than
-    `most_bytes` are neither downloaded nor unpacked.
+    themselves has no digests. More than `most_bytes` are neither downloaded nor unpacked.
     """
 
     dataset: str
@@ -111,10 +110,7 @@ def locate(file: DataFile, data_dir: str | Path | None = None) -> Path:
 
 def read_arrays(file: DataFile, data_dir: str | Path | None = None) -> dict[str, np.ndarray]:
     """The verified arrays of an `.npz` file, or the numbers of a CSV without header as `table`."""
-    return _verified(file, locate(file, data_dir))
-
-
-def _verified(file: DataFile, path: Path) -> dict[str, np.ndarray]:
+    path = locate(file, data_dir)
     with reading(path, "replace the file", DamagedDataError):
         if file.path.endswith(".npz"):
             arrays = load_npz(path)
@@ -132,9 +128,6 @@ def _verified(file: DataFile, path: Path) -> dict[str, np.ndarray]:
     return arrays
 
 
-# --- downloading -------------------------------------------------------------------------------
-
-
 def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool = False) -> Path:
     """Download a data file into the first data folder, and verify what it decodes to."""
     place = data_folders(data_dir)[0] / file.path
@@ -147,9 +140,8 @@ def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool 
         try:
             content = _downloaded(file, url, progress=progress)
             with tempfile.TemporaryDirectory() as folder:
-                file_in_doubt = Path(folder, place.name)
-                file_in_doubt.write_bytes(content)
-                _verified(file, file_in_doubt)
+                write_bytes(Path(folder, file.path), content)
+                read_arrays(file, folder)
         except requests.ConnectionError:
             failures.append(f"{url}: no connection")
         except (OSError, ValueError) as error:  # also those of requests, and ours
@@ -194,12 +186,8 @@ def _downloaded(file: DataFile, url: str, *, progress: bool) -> bytes:
 def _member(stream: io.BytesIO, file: DataFile) -> bytes:
     """The file in an archive, which decides no path."""
     name = Path(file.path).name
-    with (
-        reading(Path(name), "replace it", DamagedDataError),
-        zipfile.ZipFile(stream) as archive,
-        archive.open(name) as member,
-    ):
-        content = member.read(file.most_bytes + 1)
+    with reading(Path(name), "replace it", DamagedDataError), zipfile.ZipFile(stream) as archive:
+        content = archive.open(name).read(file.most_bytes + 1)
     if len(content) > file.most_bytes:
         raise DamagedDataError(f"{name} unpacks to more than {file.most_bytes:,} bytes")
     return content

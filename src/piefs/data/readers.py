@@ -16,9 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from piefs.data.binary import read_arrow, read_npy, read_npz, write_arrow, write_npy, write_npz
 from piefs.data.files import reading, write_with
-from piefs.data.npy import read_npy, read_npz, write_npy, write_npz
-from piefs.data.parquet import read_arrow, write_arrow
 from piefs.data.table import Block, Table, distinct, listing
 from piefs.errors import InputError
 

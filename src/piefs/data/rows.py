@@ -24,13 +24,15 @@ BLOCK_BYTES = 16 * 2**20  # that are copied at a time
 
 
 class LazyRows:
-    """The base of the classes here; it refuses to become a numpy array, which might not fit."""
+    """The base of the classes here; it refuses to become a numpy array, which might not fit.
+
+    `rows` are those that these are made of, if any.
+    """
 
     shape: tuple[int, int]
     dtype: np.dtype
     ndim = 2
     rows: Any
-    """Those that these are made of, if any."""
 
     @property
     def is_quick(self) -> bool:
@@ -122,11 +124,10 @@ class PickedColumns(LazyRows):
 
 
 class GroupedRows(LazyRows):
-    """Rows in groups that are decoded as a whole, such as those of a Parquet file.
+    """Rows in groups that are decoded as a whole by `read(i)`, such as those of a Parquet file.
 
-    `starts` are the first rows of the groups and, last, the number of rows; `read(i)` gives group
-    i. The most recent groups are kept, up to `cache_bytes`, so an order that stays within few
-    groups for a while (`shuffle_window`) is fast.
+    `starts` are the first rows of the groups and, last, the number of rows. The most recent groups
+    are kept, up to `cache_bytes`.
     """
 
     def __init__(
@@ -194,10 +195,7 @@ def blocks_of(rows: Rows) -> Iterator[np.ndarray]:
 
 
 def quick(rows: Rows) -> Rows:
-    """The rows, copied to a scratch file if reading them in any order would take long.
-
-    Each group is then decoded once, not again for every few of its rows.
-    """
+    """The rows, copied to a scratch file if reading them in any order would take long."""
     return rows if getattr(rows, "is_quick", True) else spooled(blocks_of(rows), rows.dtype)
 
 

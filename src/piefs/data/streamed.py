@@ -6,6 +6,7 @@ may be read as a whole; everything else sees some ten thousand rows at a time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -16,17 +17,27 @@ from typing import Any
 
 import numpy as np
 
+from piefs.data.binary import (
+    mapped_matrix,
+    numbered,
+    parquet_batches,
+    parquet_footers,
+    parquet_rows,
+    require_matrix,
+)
 from piefs.data.encoder import TableEncoder
-from piefs.data.files import reading
-from piefs.data.npy import is_zarr, mapped_matrix, numbered, open_zarr
-from piefs.data.parquet import parquet_batches, parquet_files, parquet_footers, parquet_rows
+from piefs.data.files import bounded_bytes, optional, reading, require_plausible
 from piefs.data.rows import GroupedRows, LazyRows, PickedColumns, Rows, is_lazy, spooled
-from piefs.data.table import Table
+from piefs.data.table import Table, listing
 from piefs.errors import InputError
 
 STREAMED_KINDS = ".npy, .parquet, a folder of .parquet files, or .zarr"
 LARGE_BYTES = 2**30  # of numbers in a file: beyond, it is streamed unless the user says otherwise
 BLOCK_CELLS = 2**22  # in memory at a time
+ZARR_MARKS = ("zarr.json", ".zarray", ".zgroup")
+MOST_METADATA_BYTES = 2**24
+COMPRESSORS = ("blosc", "lz4", "zstd", "gzip", "zlib")
+CODECS = (*COMPRESSORS, "bytes", "transpose", "shuffle", "crc32c", "sharding_indexed")
 
 
 def open_rows(
@@ -98,6 +109,59 @@ def _chunked(array: Any, path: Path | None = None) -> GroupedRows:
             return np.asarray(array[starts[i] : starts[i + 1]])
 
     return GroupedRows(read, starts, int(array.shape[1]), array.dtype)
+
+
+def parquet_files(path: Path) -> list[Path]:
+    """A Parquet file, or those in a folder and its subfolders, by name; none for other paths."""
+    if path.is_dir() and not is_zarr(path):
+        return sorted(file for file in path.rglob("*.parquet") if file.is_file())
+    return [path] if path.suffix.lower() == ".parquet" and path.is_file() else []
+
+
+def is_zarr(path: Path) -> bool:
+    """Whether a folder is an array or a group of Zarr, or its name says so."""
+    return path.suffix.lower() == ".zarr" or any((path / mark).is_file() for mark in ZARR_MARKS)
+
+
+def open_zarr(path: Path) -> Any:
+    """A matrix of Zarr; its metadata are checked, and nothing is unpacked yet.
+
+    Metadata name the codecs, and some of those run code, so only plain compressors are allowed.
+    Neither the array nor one chunk of it may be far larger than the bytes in the folder.
+    """
+    zarr = optional("zarr", f"{path}: a Zarr array", "zarr")
+    with reading(path):
+        for name in (*ZARR_MARKS, ".zattrs", ".zmetadata"):
+            if (path / name).exists():
+                bounded_bytes(path / name, MOST_METADATA_BYTES)
+        found = zarr.open(str(path), mode="r")
+        if not hasattr(found, "shape"):
+            names = listing(str(path / name) for name in found.array_keys()) or "none"
+            raise InputError(f"{path} is a group of arrays; give one of them: {names}")
+        dtype = np.dtype(found.dtype)
+        require_matrix(path, dtype, found.shape)
+        if 0 in found.chunks:
+            raise ValueError("its chunks are empty")
+        if unknown := [name for name in _codecs(found.metadata.to_dict()) if name not in CODECS]:
+            raise InputError(
+                f"{path} is packed by {listing(unknown)}, which is not unpacked here; write it "
+                f"again, compressed by {listing(COMPRESSORS)} or not at all"
+            )
+        for shape in (found.shape, found.chunks, found.shards or ()):
+            require_plausible(path, math.prod(shape) * dtype.itemsize)
+    return found
+
+
+def _codecs(about: dict[str, Any]) -> list[str]:
+    """The names of all codecs of an array, those within shards included."""
+    codecs = about.get("codecs") or (*(about.get("filters") or ()), about.get("compressor"))
+    names = []
+    for codec in filter(None, codecs):
+        names.append(str(codec.get("name", codec.get("id"))).removeprefix("numcodecs."))
+        inner = codec.get("configuration") or {}
+        if "index_codecs" in inner:
+            names += _codecs(inner) + _codecs({"codecs": inner["index_codecs"]})
+    return names
 
 
 # --- tables ------------------------------------------------------------------------------------

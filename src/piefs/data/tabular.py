@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from piefs.data.binary import mapped
 from piefs.data.datasets import Dataset, Split, split_stratified
 from piefs.data.encoder import TableEncoder
-from piefs.data.npy import mapped
 from piefs.data.readers import read_table
 from piefs.data.rows import SelectedRows
 from piefs.data.streamed import Source, StreamedTable, encoded_rows, open_streamed
@@ -29,12 +29,7 @@ SAMPLE_CELLS = 2**24  # of training rows that decide the encoding of the columns
 
 @dataclass(frozen=True)
 class TableOptions:
-    """What the columns of a table are for, and how its rows are cut.
-
-    The target, the identifier, and what groups or orders rows is no feature. The task `auto` is
-    regression if the target holds numbers with fractions or many distinct ones, else
-    classification. `missing` is `error` or `impute`.
-    """
+    """What the columns of a table are for, and how its rows are cut (docs/own-data.md)."""
 
     target: str | None
     drop: tuple[str, ...] = ()
@@ -69,10 +64,7 @@ class TableOptions:
 
 @dataclass(frozen=True)
 class EncodedTable:
-    """A data set, how its columns were encoded, its rows without a label, and notices to show.
-
-    `task` is the one asked for, or the one that the target suggested.
-    """
+    """A data set, how its columns were encoded, unlabeled rows, the task, and notices to show."""
 
     dataset: Dataset
     encoder: TableEncoder
@@ -182,9 +174,6 @@ def _at_most(rows: np.ndarray, seed: int, most: int | None = None) -> np.ndarray
     if len(rows) > most:
         rows = np.random.default_rng(seed).choice(rows, most, replace=False)
     return np.sort(rows)
-
-
-# --- splits ------------------------------------------------------------------------------------
 
 
 def split_table(

@@ -1,20 +1,137 @@
-"""Parquet and Arrow files, by pyarrow: whole, by row groups, or in batches, both ways."""
+"""Binary files, `.npy`, `.npz`, Parquet and Arrow, checked before any memory is allocated for them.
+
+The header of a file may claim any size and any type. What it claims is compared with the bytes that
+are there; pickled objects are never opened.
+"""
 
 from __future__ import annotations
 
+import math
+import zipfile
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
-from itertools import accumulate
+from contextlib import contextmanager, suppress
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from piefs.data.files import optional, reading, require_plausible
-from piefs.data.npy import is_zarr
 from piefs.data.rows import GroupedRows
 from piefs.data.table import Block, Table, distinct, listing, require_column
 from piefs.errors import InputError
+
+MOST_COLUMNS = 1_000_000  # more names would fill the memory
+
+# --- NumPy's files -----------------------------------------------------------------------------
+
+
+def read_npz(path: Path) -> Table:
+    """The arrays of an archive as columns: `x0`, `x1`, … of a matrix `x`, `y` of a vector `y`."""
+    arrays = load_npz(path).items()
+    columns = [pair for name, array in arrays for pair in _columns(name, array, path)]
+    distinct([name for name, _ in columns], path)
+    return Table(dict(columns), str(path))
+
+
+def read_npy(path: Path) -> Table:
+    """The columns of a matrix, named `x0`, `x1`, …"""
+    return Table(dict(_columns("x", np.array(mapped_matrix(path)), path)), str(path))
+
+
+def mapped_matrix(path: Path) -> np.ndarray:
+    """The matrix of an `.npy` file, memory-mapped."""
+    array = mapped(path)
+    require_matrix(path, array.dtype, array.shape)
+    return array
+
+
+def mapped(path: Path) -> np.ndarray:
+    """The array of an `.npy` file, memory-mapped, so that what its header claims is there."""
+    with reading(path):
+        return _with_sound_text(np.lib.format.open_memmap(path, mode="r"))
+
+
+def load_npz(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an `.npz` file by name."""
+    with zipfile.ZipFile(path) as archive:
+        members = [member for member in archive.infolist() if member.filename.endswith(".npy")]
+        require_plausible(path, sum(member.file_size for member in members))
+        found = {}
+        for member in members:
+            with archive.open(member) as stream:
+                found[member.filename.removesuffix(".npy")] = _array(stream, member.file_size)
+    return found
+
+
+def _array(stream: IO[bytes], n_bytes: int) -> np.ndarray:
+    """An array whose header claims no more bytes than there are."""
+    major, minor = np.lib.format.read_magic(stream)
+    shape, _, dtype = getattr(np.lib.format, f"read_array_header_{major}_{minor}")(stream)
+    if math.prod(shape) * dtype.itemsize > n_bytes:
+        raise ValueError(f"a header claims more than the {n_bytes:,} bytes that are there")
+    stream.seek(0)
+    return _with_sound_text(np.lib.format.read_array(stream, allow_pickle=False))
+
+
+def _with_sound_text(array: np.ndarray) -> np.ndarray:
+    """The array, unless it holds numbers for characters that are none."""
+    if array.dtype.kind == "U" and array.dtype.itemsize:
+        codes = np.ascontiguousarray(array).view(f"{array.dtype.str[0]}u4")
+        if np.any(codes > 0x10FFFF) or np.any(codes >> 11 == 0x1B):  # half a character
+            raise ValueError("text that is no Unicode")
+    return array
+
+
+def require_matrix(path: Path, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+    """Refuse an array that does not hold rows of numbers."""
+    if len(shape) != 2 or dtype.kind not in "biuf" or not math.prod(shape):
+        raise InputError(f"{path} holds {dtype}{list(shape)}; give a 2-D array of numbers")
+
+
+def _columns(name: str, array: np.ndarray, path: Path) -> list[tuple[str, np.ndarray]]:
+    """The columns of an array: its own name if it is one, `x0`, `x1`, … if there are several."""
+    if array.ndim not in (1, 2) or array.dtype.kind not in "biufUSM" or not array.size:
+        raise InputError(
+            f"{path}: array {name!r} is {array.dtype}{list(array.shape)}; "
+            "give numbers or text, one row (1-D or 2-D) an example"
+        )
+    if array.ndim == 1 or (array.shape[1] == 1 and name.lower() != "x"):
+        return [(name, array.reshape(-1))]
+    return list(zip(numbered(name, array.shape[1], path), array.T, strict=True))
+
+
+def numbered(name: str, n_columns: int, path: Path) -> list[str]:
+    """The names of the columns of a matrix: `x0`, `x1`, …"""
+    if n_columns > MOST_COLUMNS:
+        raise InputError(f"{path} has {n_columns:,} columns; is it meant to be transposed?")
+    return [f"{name}{j}" for j in range(n_columns)]
+
+
+def write_npy(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    """Blocks of columns of numbers as one matrix."""
+    first = next(blocks)
+    if text := [name for name, cells in first.items() if cells.dtype.kind in "OU"]:
+        raise InputError(f"{path}: .npy holds numbers only, {listing(text)} is text; use .csv")
+    dtype = np.result_type(*first.values())
+    descr = np.lib.format.dtype_to_descr(dtype)
+    header = {"descr": descr, "fortran_order": False, "shape": (n_rows, len(first))}
+    with path.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, header)
+        for block in chain([first], blocks):
+            file.write(np.column_stack(list(block.values())).astype(dtype).data)
+
+
+def write_npz(path: Path, columns: Block) -> None:
+    """As `np.savez` does, which has no room for columns called `file` or `allow_pickle`."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, cells in columns.items():
+            array = cells.astype(str) if cells.dtype == object else cells
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
+                np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+# --- Parquet and Arrow ---------------------------------------------------------------------------
 
 
 def arrow_module(name: str, path: Path) -> Any:
@@ -22,10 +139,16 @@ def arrow_module(name: str, path: Path) -> Any:
     return optional(name, f"{path}: {path.suffix[1:].lower() or 'Parquet'}")
 
 
+@contextmanager
+def _parquet(path: Path) -> Iterator[Any]:
+    with reading(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+        yield file
+
+
 def read_arrow(path: Path) -> Table:
     """A Parquet file, or an Arrow one, whose name ends in `.arrow` or `.feather`."""
     if path.suffix.lower() == ".parquet":
-        with arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+        with _parquet(path) as file:
             _decoded_bytes(path, file.metadata)
             content = file.read()
     else:
@@ -50,9 +173,6 @@ def _cells(content: Any, names: Sequence[str]) -> Block:
     return cells
 
 
-# --- files that are not read as a whole --------------------------------------------------------
-
-
 class ParquetFooter(NamedTuple):
     """What a Parquet file says about itself: its columns, and the rows and bytes of its groups."""
 
@@ -63,18 +183,11 @@ class ParquetFooter(NamedTuple):
     n_bytes: int
 
 
-def parquet_files(path: Path) -> list[Path]:
-    """A Parquet file, or those in a folder and its subfolders, by name; none for other paths."""
-    if path.is_dir() and not is_zarr(path):
-        return sorted(file for file in path.rglob("*.parquet") if file.is_file())
-    return [path] if path.suffix.lower() == ".parquet" and path.is_file() else []
-
-
 def parquet_footers(files: Sequence[Path]) -> list[ParquetFooter]:
     """The footers of files, which have rows."""
     footers = []
     for path in files:
-        with reading(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+        with _parquet(path) as file:
             about, schema = file.metadata, file.schema_arrow
             if not distinct(schema.names, path):
                 raise InputError(f"{path} has no columns; add some")
@@ -101,7 +214,7 @@ def parquet_batches(
     """The named columns of all rows, at most n rows at a time."""
     for footer in footers:
         path, n_read = footer.path, 0
-        with reading(path), arrow_module("pyarrow.parquet", path).ParquetFile(path) as file:
+        with _parquet(path) as file:
             for batch in file.iter_batches(batch_size=n, columns=list(names)):
                 n_read += len(batch)
                 yield _cells(batch, names)
@@ -119,11 +232,10 @@ def parquet_rows(
     dtype = np.dtype(dtype or np.result_type(np.float32, *types))
     places = [(footer.path, i) for footer in footers for i in range(len(footer.group_rows))]
     starts = list(accumulate((n for one in footers for n in one.group_rows), initial=0))
-    open_file = arrow_module("pyarrow.parquet", files[0]).ParquetFile
 
     def read(i: int) -> np.ndarray:
         path, group = places[i]
-        with reading(path), open_file(path) as file:
+        with _parquet(path) as file:
             found = np.empty((starts[i + 1] - starts[i], len(names)), dtype)
             for j, name in enumerate(names):  # one by one: all at once would take twice the memory
                 cells = file.read_row_group(group, columns=[name])[name].to_numpy()
@@ -144,9 +256,6 @@ def _number_type(footer: ParquetFooter, name: str) -> np.dtype:
         f"{footer.path}: column {name!r} holds {found}, and rows are numbers; name the others in "
         "columns=[…], or encode it first (`piefs fit` does)"
     )
-
-
-# --- writing -----------------------------------------------------------------------------------
 
 
 def write_arrow(path: Path, blocks: Iterator[Block], n_rows: int) -> None:

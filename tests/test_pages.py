@@ -8,6 +8,9 @@ import pytest
 
 from lab.tree import CLOSE, OPEN, tree
 from pages import ROOT, commands
+from piefs.core import kernel
+from piefs.estimators import decisions
+from piefs.training import eigen
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 SOURCE = ROOT / "src/piefs"
@@ -40,6 +43,19 @@ def test_links_and_pictures_of_a_page_exist(page):
     made = ("beyond.md", "gallery/", "commands.md")  # when the site is built
     for path in re.findall(r"\]\(([^)#:]+)[)#]", page.read_text(encoding="utf-8")):
         assert path.startswith(made) or (page.parent / path).is_file(), path
+
+
+def test_the_page_on_the_closed_form_has_the_numbers_of_the_code():
+    page = (ROOT / "docs/closed_form.md").read_text(encoding="utf-8")
+    counts = (
+        *(eigen.LANDMARKS, eigen.MORE_LANDMARKS, eigen.ROWS_IN_DOUBLE, eigen.ROWS_FOR_MORE),
+        *(eigen.METRIC_ROWS, eigen.MORE_METRIC_ROWS, eigen.RIDGE_ROWS, eigen.READOUT_ROWS),
+        *(eigen.LEFT_OUT_ROWS, kernel.EQUAL_ROWS, kernel.STEPS, len(kernel.RIDGES)),
+        *(decisions.MANY_FEATURES, decisions.MANY_ROWS),
+    )
+    assert [n for n in counts if not re.search(rf"\b{n:,}\b", page)] == []
+    assert f"{kernel.PRIOR}\\,\\mathrm{{Var}}" in page
+    assert [name for name in decisions.OF_DESCENT if f"`{name}`" not in page] == []
 
 
 # --- NOTATION.md: each name stands in the module that the table gives -------------------------

@@ -189,7 +189,7 @@ class _Texts:
 
 
 def _texts(x: Any, names: list[str]) -> Any:
-    return x.astype(dict.fromkeys(names, str))
+    return x.assign(**{name: x[name].astype(object).fillna("gap").astype(str) for name in names})
 
 
 def _folds(task: Task) -> Any:

@@ -129,6 +129,41 @@ def test_scores_of_left_out_numbers_are_in_their_units():
     assert 0.3 < model.cross_fit_scores_["held_out"] < model.cross_fit_scores_["train"]
 
 
+def test_intervals_hold_the_shares_that_they_promise():
+    """Errors that grow with an input: the intervals do, too."""
+
+    def table(seed):
+        X, y = wave(600, seed)
+        return X, y + np.random.default_rng(seed).normal(size=600) * 3 * np.exp(X[:, 2])
+
+    model = PIEFSRegressor().fit(*table(0))
+    X, y = table(1)
+    mean, deviation = model.predict(X, return_std=True)
+    np.testing.assert_array_equal(mean, model.predict(X))
+    for share, z in ((0.5, 0.674), (0.8, 1.282), (0.95, 1.960)):
+        assert np.mean(np.abs(y - mean) < z * deviation) == pytest.approx(share, abs=0.06)
+    assert deviation[X[:, 2] > 0.5].mean() > 1.5 * deviation[X[:, 2] < -0.5].mean()
+
+
+def test_deviations_survive_a_model_folder(tmp_path):
+    X, y = wave()
+    model = PIEFSRegressor(4).fit(X, np.stack([y, -y], axis=1))
+    model.save(tmp_path / "model")
+    for one, other in zip(
+        load(tmp_path / "model").predict(X, return_std=True),
+        model.predict(X, return_std=True),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_only_the_closed_form_knows_deviations():
+    X, y = wave(60)
+    model = PIEFSRegressor(2, steps_per_component=5, hidden=(4,)).fit(X, y)
+    with pytest.raises(InputError, match="return_std=True needs"):
+        model.predict(X, return_std=True)
+
+
 def test_rows_without_label_take_part(moons):
     X, y = moons
     model = PIEFSClassifier(4).fit(X[:60], y[:60], X_unlabeled=X[60:])

@@ -158,5 +158,5 @@ def is_single(phi: ScalarMap) -> bool:
 # Models of networks can be given to compiled functions.
 jax.tree_util.register_dataclass(Scaling, ["center", "scale"], ["clip"])
 jax.tree_util.register_dataclass(
-    Model, ["scaling", "maps", "mixing", "metric", "readout", "units"], []
+    Model, ["scaling", "maps", "mixing", "metric", "readout", "units", "spread"], []
 )

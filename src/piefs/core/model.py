@@ -69,7 +69,8 @@ class Model:
     """x ↦ Φ(scaling(x)) = M (φ_1, …, φ_K) and the readout on top.
 
     `mixing` M is K × K, lower triangular, and I if the trained maps are the coordinates; `readout`
-    has no outputs if training had no labels; `units` are those of a regression's targets.
+    has no outputs if training had no labels; `units` are those of a regression's targets, and
+    `spread` reads the logarithms of its errors' standard deviations off the coordinates.
     """
 
     scaling: Scaling | None
@@ -78,6 +79,7 @@ class Model:
     metric: MetricField | Any
     readout: Readout
     units: Scaling | None = None
+    spread: Readout | None = None
 
     @property
     def dtype(self) -> np.dtype:

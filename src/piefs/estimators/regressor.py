@@ -100,13 +100,24 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
     def _standardized_targets(self, targets: np.ndarray) -> np.ndarray:
         return (targets - self.target_center_) / self.target_scale_
 
-    def predict(self, X: Any) -> np.ndarray:
-        """The predicted numbers, shape (n,) or (n, n_outputs) as y was."""
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The predicted numbers, shape (n,) or (n, n_outputs) as y was.
+
+        With `return_std` a pair: beside them the standard deviations of their errors, which were
+        learned on left-out rows, so that mean ± 1.96 of them hold 95 % of new targets. Only the
+        solver "eigen" knows them.
+        """
         if is_dask(X):
             return by_block(self, "predict", X)
         # In double precision: single cannot tell apart targets with a large common offset.
         outputs = self._outputs(X, lambda y: y * self.target_scale_ + self.target_center_)
-        return outputs[:, 0] if self.single_output_ else outputs
+        if not return_std:
+            return outputs[:, 0] if self.single_output_ else outputs
+        if self.model_.spread is None:
+            raise InputError('return_std=True needs a model of solver="eigen"')
+        deviations = np.exp(self.model_.spread(self._coordinates(X))) * self.target_scale_
+        pair = outputs, deviations
+        return tuple(one[:, 0] for one in pair) if self.single_output_ else pair
 
 
 def _target_scaling(

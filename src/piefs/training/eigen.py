@@ -28,7 +28,12 @@ from piefs.training.diagnosis import loss_by_chance
 from piefs.training.evaluation import blockwise, weighted_gram
 from piefs.training.features import Blocks, Features, Sums, accumulated
 from piefs.training.labels import Labels, within_reach
-from piefs.training.readout import check_readable, fewest_within_error, solved_readout
+from piefs.training.readout import (
+    check_readable,
+    fewest_within_error,
+    log_deviations,
+    solved_readout,
+)
 from piefs.training.solvers import Fitted, Task
 
 TAU = 1e-3
@@ -37,8 +42,9 @@ TAU = 1e-3
 METRIC_ROWS, MORE_METRIC_ROWS, METRIC_ELEMENTS = 500, 700, 2**26
 """Rows that the metric is learned on, and the most differences of two of them."""
 
-ROWS_IN_DOUBLE, ROWS_FOR_MORE = 3000, 5000
-"""Beyond these: features in single precision, and more landmarks and rows for the metric."""
+ROWS_IN_DOUBLE, ROWS_FOR_MORE, MANY_ROWS = 3000, 5000, 100_000
+"""Beyond the first, features are in single precision; beyond the second, and for landmarks up to
+the third, where they would take too long, there are more landmarks and rows for the metric."""
 
 LANDMARKS, MORE_LANDMARKS = 1500, 2000
 RIDGE_ROWS, READOUT_ROWS, LEFT_OUT_ROWS = 4000, 20_000, 50_000
@@ -87,6 +93,9 @@ def solve(
     if settings.chooses_n_components:
         readout = _of_fewest(left_out, samples.take(chosen), task)
     k = readout.weights.shape[1]
+    spread = None
+    if task.kind == "regression":
+        spread = log_deviations(left_out[:, :k], readout, samples.take(chosen))
     w, phi = (w @ mixer)[:, :k], phi[:, :k]
     if len(mixing) and len(chosen) == np.count_nonzero(labels.is_labelled):
         all_left_out = phi.copy()
@@ -95,7 +104,7 @@ def solve(
         all_left_out = None
     energies, log_lam = w.T @ w, kernel.log_lam
     return Fitted(
-        Model(None, maps.leading(k), np.eye(k), None, readout),
+        Model(None, maps.leading(k), np.eye(k), None, readout, spread=spread),
         replace(settings, n_components=k),
         phi,
         weighted_gram(phi, samples.weights, samples.devices),
@@ -151,7 +160,8 @@ def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Ke
 
 def _landmarks(samples: Samples, draw: Any) -> np.ndarray:
     """Rows at random, all of them different: equal ones make k(Z, Z) singular."""
-    most = LANDMARKS if len(samples) <= ROWS_FOR_MORE else MORE_LANDMARKS
+    affords_more = ROWS_FOR_MORE < len(samples) <= MANY_ROWS
+    most = MORE_LANDMARKS if affords_more else LANDMARKS
     some = draw.permutation(np.flatnonzero(samples.weights > 0))[: 2 * most]
     distinct = np.unique(_at(samples, np.sort(some)), axis=0)
     return distinct[draw.permutation(len(distinct))[:most]]

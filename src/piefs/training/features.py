@@ -100,14 +100,12 @@ class Blocks:
         return (psi - self._sums.mean.astype(psi.dtype)) @ self._sums.u.astype(psi.dtype)
 
     def of(self, chosen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Numbers of chosen rows, which ascend, and their features, block by block.
-
-        Where blocks are not kept, a few rows are read by themselves.
-        """
-        if not self.keeps and len(chosen) <= self.size and self.samples.devices.n_processes == 1:
-            yield chosen, self._rotated(self.features(self.samples.x[chosen]))
-            return
-        for rows, psi in self:
+        """Numbers of chosen rows, which ascend, and their features, block by block."""
+        share_of = self.samples.devices.share_of
+        for start in share_of(range(0, 0 if self.keeps else len(chosen), self.size)):
+            numbers = chosen[start : start + self.size]
+            yield numbers, self._rotated(self.features(self.samples.x[numbers]))
+        for rows, psi in self if self.keeps else ():
             first, last = np.searchsorted(chosen, [rows.start, rows.stop])
             if first < last:
                 numbers = chosen[first:last]

@@ -5,7 +5,8 @@ from dataclasses import asdict
 
 import pytest
 
-from piefs.report.findings import findings
+from piefs.report.findings import findings, settings_in_use
+from piefs.training.config import Metric, Settings
 from piefs.training.diagnosis import Finding
 
 METRICS = {
@@ -103,7 +104,7 @@ def test_advice_on_calibration_depends_on_the_sign_of_the_error():
     bins = {"confidence": [0.99], "accuracy": [0.7], "counts": [1000]}
     (sure,) = findings(metrics, changed(EVIDENCE, "judged.validation.bins", bins))
     assert "underconfident" in unsure.says
-    assert "longer training" in unsure.advice
+    assert "train longer" in unsure.advice
     assert "overconfident" in sure.says
     assert "smoothness" in sure.advice
 
@@ -153,3 +154,28 @@ def test_bad_findings_come_first():
     evidence = changed(EVIDENCE, "facts.constant_columns", ["year"])
     found = findings(changed(METRICS, "gram_error_unbiased.test", 1.0), evidence)
     assert [finding.bad for finding in found] == [True, False]
+
+
+def test_the_closed_form_is_not_advised_to_take_steps_or_smoothness():
+    spoiled = METRICS | {"steps": 0, "accuracy": {"train": 0.99, "validation": 0.8, "test": 0.8}}
+    spoiled |= {"ece": {"validation": 0.3}, "gram_error_unbiased": {"validation": 2.0}}
+    found = findings(spoiled, EVIDENCE)
+    assert len(found) == 4
+    for advice in (finding.advice for finding in found):
+        assert not any(word in advice for word in ("--steps", "smoothness", "weighting", "longer"))
+    (gap,) = [finding for finding in found if finding.kind == "overfitting"]
+    assert "left_out_" in gap.advice
+    assert not gap.bad  # nothing was fitted on optimistic coordinates
+
+
+def test_few_training_rows_explain_a_gram_error():
+    metrics = changed(METRICS, "gram_error_unbiased.validation", 0.5)
+    assert kinds(metrics) == ["not-orthonormal"]
+    assert kinds(metrics, changed(EVIDENCE, "data.n_rows.train", 30)) == []
+
+
+def test_a_closed_form_shows_the_settings_that_it_has():
+    config = Settings(solver="eigen", metric=Metric("diag")).document()
+    shown = {"preset", "solver", "n_components", "seed", "metric"}
+    assert set(settings_in_use(config)) == shown
+    assert settings_in_use(config | {"solver": "nested"}) == config | {"solver": "nested"}

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from piefs import PIEFSClassifier
 from piefs.core.losses import init_readout
 from piefs.core.maps import init_map, stack
 from piefs.core.metric import Diag, RotatedDiag, SharedDiag
@@ -14,6 +15,7 @@ from piefs.report.relevance import (
     column_relevance,
     gradient_outer_product,
     inverse_metric,
+    kernel_rates,
     metric_matrices,
     slopes_by_map,
 )
@@ -75,3 +77,13 @@ def test_slopes_by_map_are_mean_squares_of_the_coordinates_derivatives():
     np.testing.assert_allclose(slopes, expected, rtol=1e-4)
     diagonal = np.diag(gradient_outer_product(fitted, x))
     np.testing.assert_allclose(slopes.sum(axis=1), diagonal, rtol=1e-5)
+
+
+def test_the_closed_form_says_which_columns_its_metric_stretches(rng):
+    x = rng.normal(size=(150, D))
+    fitted = PIEFSClassifier(n_components=2, random_state=0).fit(x, x[:, 1] > 0).model_
+    rates = kernel_rates(fitted)
+    assert rates.shape == (D,)
+    assert rates.argmax() == 1
+    assert metric_matrices(fitted, x).shape == (len(x), D, D)
+    np.testing.assert_allclose(np.diag(inverse_metric(fitted, x)), rates**2)

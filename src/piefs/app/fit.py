@@ -183,9 +183,19 @@ def describe(console: Console, data: Dataset, table: TableDetails | None = None)
     classes = f", {len(data.class_names)} classes" if len(data.class_names) > 1 else ""
     target = ", a number to predict" if data.is_regression else classes
     console.print(f"  {sizes} rows, {data.train.x.shape[1]} features{target}", style="dim")
-    notices = [] if table is None else [*table.encoder.describe(), *table.notices]
+    notices = [] if table is None else [*columns_in_words(table), *table.notices]
     for notice in notices:
         console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
+
+
+def columns_in_words(table: TableDetails) -> list[str]:
+    """One sentence a column; those that are numbers and nothing more share one."""
+    lines, plain = table.encoder.describe(), []
+    for line in lines[:]:
+        if line.endswith(": number"):
+            plain.append(line.removesuffix(": number"))
+            lines.remove(line)
+    return [*([f"numbers: {', '.join(plain)}"] if plain else []), *lines]
 
 
 def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:

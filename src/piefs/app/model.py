@@ -21,6 +21,7 @@ from piefs.data.files import DOCUMENT, read_document, reading
 from piefs.data.readers import read_header, read_table
 from piefs.data.table import Table, listing
 from piefs.errors import InputError
+from piefs.report.findings import settings_in_use
 
 COLUMNS_SHOWN, CLASSES_SHOWN = 20, 10
 
@@ -155,7 +156,8 @@ def tell_model(model: FittedModel, console: Console) -> None:
     if len(columns) > COLUMNS_SHOWN:
         console.print(f"  … and {len(columns) - COLUMNS_SHOWN} more columns", style="dim")
     settings = RichTable("setting", "value")
-    for name, value in ({"seed": document.get("seed")} | document["settings"]).items():
+    known = {"seed": document.get("seed")} | document["settings"]
+    for name, value in settings_in_use(known).items():
         settings.add_row(name, escape(_shown(value)))
     console.print(settings)
     energies = ", ".join(f"{energy:.3g}" for energy in document["energies"])

@@ -162,15 +162,15 @@ class ModelOptions:
         str | None,
         _option(
             MODEL,
-            "off, diag, agop, or a rotation: trotter, chain, brickwall, butterfly, householder, "
-            "cayley, exponential, dense.",
+            "off, diag, and of networks agop, or a rotation: trotter, chain, brickwall, butterfly, "
+            "householder, cayley, exponential, dense.",
         ),
     ] = None
     n_components: Annotated[
         str | None,
         _option(
             MODEL,
-            "Number of maps K, or auto: the fewest that match the best validation loss.",
+            "Number of maps K, or auto: the fewest that match the best loss on left-out rows.",
             *("-k", "--n-components"),
             callback=_number_of_maps,
         ),
@@ -179,8 +179,8 @@ class ModelOptions:
         int | None,
         _option(MODEL, "Steps a map, of networks; by default chosen by the rows.", "--steps"),
     ] = None
-    batch_size: Annotated[int | None, _option(MODEL, "Rows a step.")] = None
-    pretraining: Annotated[str | None, _option(MODEL, "graph-laplacian.")] = None
+    batch_size: Annotated[int | None, _option(MODEL, "Rows a step, of networks.")] = None
+    pretraining: Annotated[str | None, _option(MODEL, "graph-laplacian, of networks.")] = None
     random_state: Seed = 0
     config: Annotated[
         Path | None, _option(MODEL, "TOML or JSON file of settings; options here win.")

@@ -25,7 +25,7 @@ from piefs.data import Dataset, Split
 from piefs.data.encoder import TableEncoder
 from piefs.data.files import read_document
 from piefs.errors import InputError
-from piefs.report.relevance import column_relevance, inverse_metric, slopes_by_map
+from piefs.report.relevance import column_relevance, inverse_metric, kernel_rates, slopes_by_map
 from piefs.report.rows import Judged, judge, pack, shown_rows
 from piefs.report.scores import confidence_bins, probe_scores_by_maps, scores_by_split
 from piefs.training.evaluation import needs_jax, weighted_gram
@@ -55,6 +55,9 @@ def collect(
 ) -> Document:
     """Everything of a fitted run that its page shows; `readout` is what predicts, or None."""
     phi = {name: estimator.transform(part.x) for name, part in data.splits.items()}
+    left_out, honest = getattr(estimator, "left_out_", None), phi
+    if left_out is not None:  # rows' own labels would make a probe trust their coordinates
+        honest = phi | {"train": left_out[: len(data.train)]}
     n_classes, judged = len(data.class_names), {}
     if readout is not None:
         judged = {name: judge(readout, part, n_classes) for name, part in data.splits.items()}
@@ -67,7 +70,7 @@ def collect(
         "data": _described(data, notices),
         "rows": shown_rows(data, phi, judged, shares.sum(axis=1)),
         "baselines": baselines(data, task, phi["train"].shape[1]) if with_baselines else [],
-        "by_maps": probe_scores_by_maps(phi, data) if judged else None,
+        "by_maps": probe_scores_by_maps(honest, data) if judged else None,
         "relevance": {
             "by_map": pack(shares),
             "metric": None if of_metric is None else pack(of_metric),
@@ -135,12 +138,19 @@ def _plane(data: Dataset) -> Document | None:
 
 
 def relevance_of(estimator: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
-    """Shares of each map's mean squared slope, (d, K), and of the metric, (d,), if it has one."""
+    """Shares of each map's mean squared slope, (d, K), and of the metric, (d,), if it has one.
+
+    Of the closed form these are shares of λ.
+    """
     model, x = estimator.model_, data.train.x[:RELEVANCE_ROWS]
     slopes = slopes_by_map(model, x)
     shares = slopes / np.maximum(slopes.sum(axis=0), np.finfo(float).tiny)
-    is_off = estimator.settings_.metric.name == "off" or not needs_jax(model)
-    if is_off or x.shape[1] > MAX_METRIC_FEATURES:
+    if estimator.settings_.metric.name == "off":
+        return shares, None
+    if not needs_jax(model):
+        rates = kernel_rates(model)
+        return shares, rates / rates.sum()
+    if x.shape[1] > MAX_METRIC_FEATURES:
         return shares, None
     return shares, column_relevance(inverse_metric(model, x))
 

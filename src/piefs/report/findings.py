@@ -21,6 +21,14 @@ LEAK, REPEATED = 0.01, 0.05
 SUFFICIENT = 0.005  # fewer maps suffice if their score is within this of that of all
 
 
+def settings_in_use(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings that decided a fit: the closed form has few."""
+    if config.get("solver") != "eigen":
+        return config
+    names = ("preset", "solver", "n_components", "seed")
+    return {name: config[name] for name in names} | {"metric": config["metric"]["name"]}
+
+
 def findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> list[Finding]:
     """All findings about a run, the bad ones first, and at most one of overfitting."""
     gap = overfitting(metrics)
@@ -30,7 +38,7 @@ def findings(metrics: dict[str, Any], evidence: dict[str, Any]) -> list[Finding]
         worse_than_a_baseline(metrics, evidence),
         never_predicted(evidence),
         poorly_calibrated(metrics, evidence),
-        not_orthonormal(metrics),
+        not_orthonormal(metrics, evidence["data"]["n_rows"]["train"]),
         *(one for one in of_training if gap is None or one.kind != gap.kind),
         *data_findings(evidence),
         fewer_maps_suffice(evidence),
@@ -51,13 +59,22 @@ def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> 
         return None
     if best - ours <= _margin(name, ours, evidence["data"]["n_rows"]["validation"]):
         return None
+    more = (
+        "Train longer (--steps), take the preset default if this was fast, try more maps (-k)"
+        if _took_steps(metrics)
+        else "Leave out columns that say nothing (--drop), try networks (--solver nested)"
+    )
     return Finding(
         "worse-than-a-baseline",
         f"On the validation rows {by} reaches {_shown(name, best)}, this model "
         f"{_shown(name, ours)}.",
-        "Train longer (--steps), take the preset default if this was fast, try more maps (-k), or "
-        "use that method: it may suit these data better.",
+        f"{more}, or use that method: it may suit these data better.",
     )
+
+
+def _took_steps(metrics: dict[str, Any]) -> bool:
+    """Whether maps descended; the closed form has no settings of training to advise."""
+    return metrics.get("steps") != 0
 
 
 def _margin(name: str, ours: float, n: int) -> float:
@@ -97,28 +114,35 @@ def poorly_calibrated(metrics: dict[str, Any], evidence: dict[str, Any]) -> Find
         return None
     bins = {name: np.array(v) for name, v in evidence["judged"]["validation"]["bins"].items()}
     too_sure = np.sum(bins["counts"] * (bins["confidence"] - bins["accuracy"])) > 0
-    remedy = "a larger smoothness" if too_sure else "longer training (--steps)"
+    remedy = "try a larger smoothness, " if too_sure else "train longer (--steps), "
     return Finding(
         "poor-calibration",
         f"The model is {'overconfident' if too_sure else 'underconfident'}: confidence and "
         f"accuracy are {100 * ece:.1f} points apart on average over the validation rows.",
-        f"Rely on the predicted classes rather than on the probabilities, try {remedy}, or "
-        "calibrate with scikit-learn's CalibratedClassifierCV.",
+        "Rely on the predicted classes rather than on the probabilities, "
+        f"{remedy if _took_steps(metrics) else ''}or calibrate with scikit-learn's "
+        "CalibratedClassifierCV.",
     )
 
 
-def not_orthonormal(metrics: dict[str, Any]) -> Finding | None:
-    """Coordinates that are far from orthonormal on held-out rows."""
-    scores = metrics.get("gram_error_unbiased") or {}
+def not_orthonormal(metrics: dict[str, Any], n_rows: int) -> Finding | None:
+    """Coordinates that are further from orthonormal on held-out rows than few rows explain.
+
+    K (K + 1) / 2 second moments are estimated from n rows, which puts ‖C − I‖² of others at about
+    K (K + 1) / n.
+    """
+    scores, k = metrics.get("gram_error_unbiased") or {}, len(metrics["energies"])
     known = [(scores[s], s) for s in ("validation", "test") if scores.get(s) is not None]
-    error, split = max(known, default=(0.0, ""))
-    if (max(error, 0.0) / len(metrics["energies"])) ** 0.5 <= GRAM_PER_MAP:
+    (error, split), floor = max(known, default=(0.0, "")), k * (k + 1) / n_rows
+    if error <= max(k * GRAM_PER_MAP**2, 3 * floor):
         return None
+    more = ", train longer, or raise weighting.orth (a --config file)"
     return Finding(
         "not-orthonormal",
-        f"On {split} rows the Gram matrix is {error**0.5:.2f} away from the identity.",
+        f"On {split} rows the Gram matrix is {error**0.5:.2f} away from the identity, of which "
+        f"{floor**0.5:.2f} is usual for {k} maps of {n_rows:,} rows.",
         "Distances between the coordinates of new rows are distorted. Look for outliers, give more "
-        "rows, train longer, or raise weighting.orth (a --config file).",
+        f"rows, take fewer maps (-k){more if _took_steps(metrics) else ''}.",
     )
 
 

@@ -24,7 +24,7 @@ from piefs.data.readers import read_table
 from piefs.estimators.persistence import load_with_document
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.evidence import Document, read_evidence
-from piefs.report.findings import findings
+from piefs.report.findings import findings, settings_in_use
 from piefs.report.pictures import Section, as_svg, pictures
 from piefs.report.plot.style import CLASS_COLORS, INK, number_scale
 from piefs.report.scores import SCORES, SHOWN
@@ -78,7 +78,7 @@ def page(
 ) -> str:
     """The whole page as text."""
     drawn = pictures(evidence, metrics, history, estimator)
-    names = evidence["data"]["class_names"]
+    names, settings = evidence["data"]["class_names"], settings_in_use(metrics["config"])
     return _render(
         data=evidence["data"],
         metrics=metrics,
@@ -92,7 +92,7 @@ def page(
         clip=estimator.model_.scaling.clip,
         many_classes=len(names) > MANY_CLASSES,
         columns=TableEncoder.from_document(model["table"]).describe(),
-        settings={name: json.dumps(value) for name, value in metrics["config"].items()},
+        settings={name: json.dumps(value) for name, value in settings.items()},
         rows=evidence["rows"]
         | {name: evidence["data"][name] for name in FOR_SCRIPT}
         | {"palette": PALETTE},

@@ -15,10 +15,12 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
+from piefs.core.model import Model
 from piefs.data.files import write_with
 from piefs.report import plot
 from piefs.report.plot.style import INK
 from piefs.report.rows import unpack
+from piefs.training.evaluation import needs_jax
 
 ON_PAGE: Any = {"svg.fonttype": "none", "savefig.transparent": True, "axes.facecolor": "none"}
 NO_METADATA: Any = {"Date": None, "Creator": None, "Format": None, "Type": None}
@@ -42,7 +44,7 @@ def pictures(
     return {
         "rows": of_rows(evidence),
         "plane": of_plane(evidence, estimator),
-        "relevance": of_relevance(evidence),
+        "relevance": of_relevance(evidence, estimator.model_),
         "dependence": of_dependence(evidence),
         "coordinates": of_coordinates(evidence, metrics),
         "predictions": of_predictions(evidence),
@@ -106,10 +108,17 @@ def of_plane(evidence: Document, estimator: Any) -> Section:
         ax.set(xlabel=first, ylabel=second)
         return ax
 
-    heatmap, made = partial(drawn, plot.plane_heatmap), Section()
+    heatmap, made, found = partial(drawn, plot.plane_heatmap), Section(), {}
+
+    def of_map(rows: np.ndarray, k: int) -> np.ndarray:
+        if not found:  # all maps at once, on the one grid
+            found["phi"] = estimator.transform(rows)
+        return found["phi"][:, k]
+
     for k in range(min(N_LEADING, unpack(evidence["rows"]["phi"]).shape[1])):
-        of_map = lambda rows, k=k: estimator.transform(rows)[:, k]  # noqa: E731
-        made[f"map-{k + 1}"] = partial(heatmap, of_map, classes, title=f"$\\phi_{{{k + 1}}}$")
+        made[f"map-{k + 1}"] = partial(
+            heatmap, partial(of_map, k=k), classes, title=f"$\\phi_{{{k + 1}}}$"
+        )
     if hasattr(estimator, "decision_function") and len(data["class_names"]) == 2:
         options: Any = {"contour": True, "title": "margin"}
         made["margin"] = partial(heatmap, estimator.decision_function, classes, **options)
@@ -120,7 +129,7 @@ def of_plane(evidence: Document, estimator: Any) -> Section:
     return made
 
 
-def of_relevance(evidence: Document) -> Section:
+def of_relevance(evidence: Document, model: Model) -> Section:
     """Which inputs the maps, and the metric, use."""
     data, relevance = evidence["data"], evidence["relevance"]
     shares, names = unpack(relevance["by_map"]).astype(float), data["feature_names"]
@@ -134,7 +143,8 @@ def of_relevance(evidence: Document) -> Section:
     if relevance["metric"] is not None:
         of_metric = unpack(relevance["metric"]).astype(float)
         draw = plot.relevance_image if image else plot.relevance_bars
-        made["metric"] = partial(draw, of_metric, image or names)
+        name, said = ("metric", "relevance") if needs_jax(model) else ("rates", "share of Σλ")
+        made[name] = partial(draw, of_metric, image or names, label=said)
     return made
 
 

@@ -2,7 +2,8 @@
 
 All are in the inputs that the maps see, z-scored unless the estimator says otherwise. From the
 maps: G = E Σ_k ∇φ_k∇φ_kᵀ of the coordinates. From the metric: E (AᵀA)⁻¹, large where slopes are
-cheap; at the trace-normalised optimum it is proportional to G^½ (docs/metrics.md).
+cheap; at the trace-normalised optimum it is proportional to G^½ (docs/metrics.md). The closed
+form has A = Λ⁻¹, with λ that the evidence has chosen.
 """
 
 from collections.abc import Iterator
@@ -48,8 +49,15 @@ def _gradients(model: Model, x: np.ndarray) -> Iterator[np.ndarray]:
         yield np.asarray(function(model, x[start : start + size].astype(model.dtype)), np.float64)
 
 
+def kernel_rates(model: Model) -> np.ndarray:
+    """λ of the closed form's kernel, (d,): how much each input counts in a distance."""
+    return np.exp(np.asarray(model.maps.log_lam, np.float64))
+
+
 def metric_matrices(model: Model, x: np.ndarray) -> np.ndarray:
     """A(x) at each row of x, shape (n, d, d)."""
+    if not needs_jax(model):
+        return np.repeat(np.diag(1 / kernel_rates(model))[None], len(x), axis=0)
     import jax
 
     matrices, z = jax.jit(_matrices), model.scaled(np.asarray(x, model.dtype)).astype(model.dtype)

@@ -248,10 +248,22 @@ def overfitting(metrics: dict[str, Any]) -> Finding | None:
         scores = metrics.get(name) or {}
         train, held_out = scores.get("train"), scores.get("validation")
         if train is not None and held_out is not None and train - held_out > margin:
+            says = (
+                f"The training rows score {form(train - held_out)} above the validation rows: "
+                "their coordinates are optimistic."
+            )
+            if "steps" in metrics and not metrics["steps"]:  # nothing was fitted on those
+                return Finding(
+                    "overfitting",
+                    says,
+                    "The readout was fitted on coordinates as if each row had been left out "
+                    "(left_out_ in Python); fit another model on those too. More rows or fewer "
+                    "columns (--drop) narrow the gap.",
+                    bad=False,
+                )
             return Finding(
                 "overfitting",
-                f"The training rows score {form(train - held_out)} above the validation rows: "
-                "their coordinates are optimistic.",
+                says,
                 "For a model on top of them, fit_transform(X, y, cross_fit=True) in Python gives "
                 "honest ones. More rows, fewer maps (-k) or a larger smoothness narrow the gap.",
             )

@@ -32,11 +32,11 @@ def gram_matrix(c: np.ndarray, *, ax: Axes | None = None, residual: bool = False
 
 
 def energies(values: Sequence[float] | np.ndarray, *, ax: Axes | None = None) -> Axes:
-    """The Dirichlet energy of each map, with the metric at the time the map was frozen."""
+    """The Dirichlet energy of each map, in the metric that it was fitted with."""
     ax = ax or plt.subplots(figsize=(4.4, 3.0))[1]
     ax.bar(np.arange(1, len(values) + 1), values, color=style.CLASS_COLORS[0])
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    ax.set(title="Dirichlet energy by map", xlabel="map", ylabel="$E\\,\\|A\\nabla\\phi_k\\|^2$")
+    ax.set(title="Dirichlet energy by map", xlabel="map", ylabel="energy")
     return ax
 
 

@@ -58,6 +58,7 @@ def relevance_bars(
     *,
     ax: Axes | None = None,
     title: str = "",
+    label: str = "relevance",
     n_most: int = 20,
 ) -> Axes:
     """The relevance of columns, the most relevant on top, at most `n_most` of them."""
@@ -67,7 +68,7 @@ def relevance_bars(
     ax.set_yticks(np.arange(len(order)), _labels(order, names, 24))
     ax.invert_yaxis()
     more = f", {len(order)} of {len(relevance)} columns" if len(order) < len(relevance) else ""
-    ax.set(title=title, xlabel=f"relevance{more}")
+    ax.set(title=title, xlabel=f"{label}{more}")
     return ax
 
 
@@ -83,10 +84,11 @@ def relevance_image(
     *,
     ax: Axes | None = None,
     title: str = "",
+    label: str = "relevance",
 ) -> Axes:
     """The relevance of pixels, as an image."""
     ax = ax or plt.subplots(figsize=(2.6, 2.3))[1]
     shown = ax.imshow(np.reshape(relevance, shape), cmap=style.SHARE_COLORS, vmin=0)
-    style.color_bar(ax, shown, "relevance")
+    style.color_bar(ax, shown, label)
     ax.set(title=title, xticks=[], yticks=[])
     return style.without_frame(ax)

@@ -17,7 +17,7 @@ Extent = tuple[float, float, float, float]
 N_POINTS = 400  # that are drawn over a surface
 
 
-def grid_of(x: np.ndarray, n: int = 200, margin: float = 0.08) -> tuple[np.ndarray, Extent]:
+def grid_of(x: np.ndarray, n: int = 120, margin: float = 0.08) -> tuple[np.ndarray, Extent]:
     """An n × n grid over the bounding box of planar points, as rows, and its extent."""
     low, high = x.min(axis=0), x.max(axis=0)
     low, high = low - margin * (high - low), high + margin * (high - low)
@@ -34,7 +34,9 @@ def _surface(
     n = int(len(rows) ** 0.5)
     values = np.asarray(function(rows)).reshape(n, n)
     ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
-    return ax.imshow(values, origin="lower", extent=extent, aspect="auto"), values
+    return ax.imshow(
+        values, origin="lower", extent=extent, aspect="auto", interpolation="bilinear"
+    ), values
 
 
 def _class_colors(y: np.ndarray | None, rest: str) -> Any:

@@ -50,29 +50,29 @@ def test_gram_matrix_names_the_distance_from_the_identity(residual):
 
 
 def test_curves_plot_the_history_and_mark_frozen_maps():
-    ax = plot.accuracy_history(HISTORY)
-    np.testing.assert_allclose(ax.lines[0].get_ydata(), [50, 60, 70, 80, 90])
+    ax = plot.history(HISTORY, "accuracy")
+    np.testing.assert_allclose(ax.lines[0].get_ydata(), [0.5, 0.6, 0.7, 0.8, 0.9])
     assert [line.get_xdata()[0] for line in ax.lines[1:]] == [20]
-    ax = plot.gram_history(HISTORY)
+    ax = plot.history(HISTORY, "gram")
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [0, 0.1, 0.2, 0.3, 0.4])
     assert "frozen" in ax.get_xlabel()
 
 
 def test_maps_that_were_trained_at_once_are_not_marked():
-    ax = plot.gram_history([row | {"map": 2} for row in HISTORY])
+    ax = plot.history([row | {"map": 2} for row in HISTORY], "gram")
     assert len(ax.lines) == 1
     assert ax.get_xlabel() == "training step"
 
 
 def test_an_r2_far_below_zero_does_not_flatten_the_curve():
-    ax = plot.r2_history(HISTORY)
+    ax = plot.history(HISTORY, "r2")
     np.testing.assert_allclose(ax.lines[0].get_ydata(), [-3, 0.2, 0.4, 0.6, 0.8])
     assert ax.get_ylim()[0] == -0.25
-    assert plot.r2_history(HISTORY[1:]).get_ylim()[0] > 0
+    assert plot.history(HISTORY[1:], "r2").get_ylim()[0] > 0
 
 
 def test_weight_curves_are_told_apart_by_a_legend():
-    ax = plot.weight_history(HISTORY)
+    ax = plot.history(HISTORY, "weights")
     labels = [text.get_text() for text in ax.get_legend().get_texts()]
     assert labels == ["orthogonality", "target", "smoothness"]
     np.testing.assert_allclose(ax.lines[2].get_ydata(), [0, 0.1, 0.2, 0.3, 0.4])
@@ -136,7 +136,7 @@ def test_losses_that_a_run_has_are_drawn_on_a_log_scale():
     history = [
         row | {"loss_class": 0.5, "loss_mde": 0.0, "validation_loss": 0.6} for row in HISTORY
     ]
-    ax = plot.loss_history(history)
+    ax = plot.history(history, "losses")
     assert [text.get_text() for text in ax.get_legend().get_texts()] == [
         *("target, training", "target, validation")
     ]

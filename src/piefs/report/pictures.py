@@ -201,15 +201,14 @@ def of_training(history: History, solver: str) -> Section:
     """The curves of the training; none of a solver that takes no steps."""
     if not history:
         return {}
-    made: Section = {"losses": partial(plot.loss_history, history)}
+    made: Section = {"losses": partial(plot.history, history)}
     if solver == "spectral":
         label = "distance to the graph"
-        made = {"losses-spectral": partial(plot.loss_history, history, target=label)}
-    if "validation_accuracy" in history[-1]:
-        made["validation"] = partial(plot.accuracy_history, history)
-    elif "validation_r2" in history[-1]:
-        made["validation"] = partial(plot.r2_history, history)
-    made["gram-history"] = partial(plot.gram_history, history)
+        made = {"losses-spectral": partial(plot.history, history, target=label)}
+    for what in ("accuracy", "r2"):
+        if f"validation_{what}" in history[-1]:
+            made["validation"] = partial(plot.history, history, what)
+    made["gram-history"] = partial(plot.history, history, "gram")
     if solver == "sequential":  # the other solvers keep the weights constant
-        made["weights"] = partial(plot.weight_history, history)
+        made["weights"] = partial(plot.history, history, "weights")
     return made

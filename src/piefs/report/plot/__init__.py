@@ -9,12 +9,15 @@ from piefs.data.files import optional
 
 optional("matplotlib", "piefs.plot")
 
-from piefs.report.plot.coordinates import coordinate_scatter, energies, gram_matrix, score_by_maps
-from piefs.report.plot.inputs import (
+from piefs.report.plot.coordinates import (
+    coordinate_scatter,
+    energies,
+    gram_matrix,
     partial_dependence,
     relevance_bars,
     relevance_by_map,
     relevance_image,
+    score_by_maps,
 )
 from piefs.report.plot.plane import (
     grid_of,
@@ -23,20 +26,18 @@ from piefs.report.plot.plane import (
     plane_metric,
     plane_prediction,
 )
-from piefs.report.plot.predictions import confusion_matrix, predictions, reliability, residuals
-from piefs.report.plot.style import CLASS_COLORS, NUMBER_COLORS, STYLE, panels, shortened
-from piefs.report.plot.training import (
-    accuracy_history,
-    gram_history,
-    loss_history,
-    r2_history,
-    weight_history,
+from piefs.report.plot.predictions import (
+    confusion_matrix,
+    history,
+    predictions,
+    reliability,
+    residuals,
 )
+from piefs.report.plot.style import CLASS_COLORS, NUMBER_COLORS, STYLE, panels, shortened
 
 __all__ = [
-    "CLASS_COLORS", "NUMBER_COLORS", "STYLE", "accuracy_history", "confusion_matrix",
-    "coordinate_scatter", "energies", "gram_history", "gram_matrix", "grid_of", "loss_history",
-    "panels", "partial_dependence", "plane_heatmap", "plane_maps", "plane_metric",
-    "plane_prediction", "predictions", "r2_history", "relevance_bars", "relevance_by_map",
-    "relevance_image", "reliability", "residuals", "score_by_maps", "shortened", "weight_history",
+    "CLASS_COLORS", "NUMBER_COLORS", "STYLE", "confusion_matrix", "coordinate_scatter", "energies",
+    "gram_matrix", "grid_of", "history", "panels", "partial_dependence", "plane_heatmap",
+    "plane_maps", "plane_metric", "plane_prediction", "predictions", "relevance_bars",
+    "relevance_by_map", "relevance_image", "reliability", "residuals", "score_by_maps", "shortened",
 ]  # fmt: skip

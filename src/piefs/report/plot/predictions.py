@@ -1,4 +1,4 @@
-"""Figures of predictions beside the truth."""
+"""Figures of predictions beside the truth, and of how a training went."""
 
 from __future__ import annotations
 
@@ -83,4 +83,63 @@ def reliability(
     ax.scatter(confidence, accuracy, s=sizes, **look)
     ax.set(xlabel="confidence", ylabel="share correct", xlim=(0, 1), ylim=(0, 1))
     ax.set_aspect("equal")
+    return ax
+
+
+CURVES: dict[str, tuple[str, str, dict[str, str]]] = {
+    "losses": (
+        "Losses",
+        "loss",
+        {
+            "loss_class": "{target}, training",
+            "validation_loss": "{target}, validation",
+            "loss_mde": "Dirichlet energy",
+        },
+    ),
+    "accuracy": ("Validation accuracy", "accuracy", {"validation_accuracy": ""}),
+    "r2": ("Validation $R^2$", "$R^2$", {"validation_r2": ""}),
+    "gram": ("Gram residual of the batch", "$\\|\\hat C_k - I_k\\|_F$", {"gram_residual": ""}),
+    "weights": (
+        "Loss weights",
+        "weight",
+        {"w_orth": "orthogonality", "w_class": "target", "w_mde": "smoothness"},
+    ),
+}
+"""Curves of a history: title, axis, and the columns with their names in the legend."""
+
+
+def history(
+    rows: Sequence[dict[str, float]],
+    what: str = "losses",
+    *,
+    target: str = "target",
+    ax: Axes | None = None,
+) -> Axes:
+    """Curves of a training over its steps: `what` is one of `CURVES`, `target` what is learned.
+
+    A loss that is zero throughout is not part of the run, and is left out. Faint lines mark where
+    a map was frozen, if maps were trained one after the other.
+    """
+    ax = ax or plt.subplots(figsize=(4.6, 3.0))[1]
+    title, label, names = CURVES[what]
+    columns = {n: np.array([row.get(n, np.nan) for row in rows], float) for n in names}
+    if what == "losses":
+        columns = {n: v for n, v in columns.items() if np.nanmax(v, initial=0.0) > 0}
+        ax.set_yscale("log" if columns else "linear")
+    steps = np.array([row["step"] for row in rows])
+    for (name, values), color in zip(columns.items(), style.CLASS_COLORS, strict=False):
+        ax.plot(steps, values, label=names[name].format(target=target), color=color)
+    frozen = steps[:-1][np.diff([row["map"] for row in rows]) > 0]
+    for step in frozen:
+        ax.axvline(step, color=style.FAINT, linewidth=0.8, zorder=0)
+    ax.set_xlabel("training step" + (" (faint line: a map is frozen)" if len(frozen) else ""))
+    ax.set(title=title, ylabel=label)
+    ax.margins(x=0)
+    if what in ("gram", "weights"):
+        ax.set_ylim(bottom=0)
+    elif what == "r2" and columns["validation_r2"].min() < -0.25 < columns["validation_r2"].max():
+        ax.set_ylim(bottom=-0.25)  # values far below zero, early on, are cut off
+    if any(names.values()) and columns:
+        ncols = 1 if what == "losses" else len(columns)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=ncols)
     return ax

@@ -17,7 +17,6 @@ from piefs.app.folder import RunFolder, TableDetails
 from piefs.app.options import Folder, Force, Json, Lazy, Machine, ModelOptions, Quiet, Seed, Source
 from piefs.data import BUILTIN, Dataset, load
 from piefs.data.files import read_document, reading
-from piefs.data.readers import read_header
 from piefs.data.streamed import is_to_be_streamed
 from piefs.data.tabular import TableOptions, is_target_file, load_table
 from piefs.errors import InputError, TrainingWarning
@@ -144,8 +143,6 @@ def load_source(
     path = Path(source.data)
     is_streamed = is_target_file(source.target) or is_to_be_streamed(path, lazy)
     options = TableOptions(split_seed=source.split_seed, task=source.task, **source.columns)
-    if not is_streamed and (header := read_header(path)) is not None:
-        options.roles(header.names, source.target, header.source)
     own = load_table(path, options, streamed=is_streamed)
     table = TableDetails(own.encoder, source.target, source.id_column, own.unlabeled, own.notices)
     return own.dataset, own.task, table

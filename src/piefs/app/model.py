@@ -17,8 +17,8 @@ from rich.table import Table as RichTable
 from piefs.app.options import Force, Json, Model, Quiet, Rows
 from piefs.data import BUILTIN, load
 from piefs.data.encoder import TableEncoder
-from piefs.data.files import DOCUMENT, read_document, reading
-from piefs.data.readers import read_header, read_table
+from piefs.data.files import DOCUMENT, reading
+from piefs.data.readers import read_table
 from piefs.data.table import Table, listing
 from piefs.errors import InputError
 from piefs.report.findings import settings_in_use
@@ -67,28 +67,15 @@ class EncodedRows:
     labels: np.ndarray | None = None
 
 
-def open_model(path: Path, data: str | None = None) -> FittedModel:
-    """The model of a run's folder, or of the model folder in it, with its way to read tables.
-
-    A text file of `data` that lacks its columns is refused before anything heavy is imported.
-    """
-    folder = _folder(path)
-    header = None if data is None or data in BUILTIN else read_header(Path(data))
-    if header is not None and (folder / DOCUMENT).is_file():
-        document = read_document(folder / DOCUMENT, "save the model again")
-        encoder = TableEncoder.from_document(document.get("table", {}))
-        encoder.transform(by_position(encoder, header))
+def open_model(path: Path) -> FittedModel:
+    """The model of a run's folder, or of the model folder in it, with its way to read tables."""
     return _with_table(path, *_loaded(path))
-
-
-def _folder(path: Path) -> Path:
-    return path / "model" if (path / "model").is_dir() else path
 
 
 def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
     from piefs.estimators.persistence import load_with_document
 
-    return load_with_document(_folder(path))
+    return load_with_document(path / "model" if (path / "model").is_dir() else path)
 
 
 def _with_table(path: Path, estimator: Any, document: dict[str, Any]) -> FittedModel:

@@ -30,7 +30,7 @@ def transform(
     model: Model, rows: Rows, out: OutFile = None, lazy: Lazy = None, quiet: Quiet = False
 ) -> None:
     """Write the coordinates φ₁ … φ_K of each row."""
-    opened = open_model(model, rows.data)
+    opened = open_model(model)
     names = opened.estimator.get_feature_names_out()
 
     def columns(x: np.ndarray) -> Block:
@@ -43,7 +43,7 @@ def predict(
     model: Model, rows: Rows, out: OutFile = None, lazy: Lazy = None, quiet: Quiet = False
 ) -> None:
     """Write the label and the class probabilities of each row, or the predicted number."""
-    opened = open_model(model, rows.data)
+    opened = open_model(model)
     predictor, names = opened.predictor, opened.class_names
 
     def columns(x: np.ndarray) -> Block:
@@ -130,7 +130,7 @@ def score(
     as_json: Json = False,
 ) -> None:
     """Measure a model on rows whose labels, or numbers, are known."""
-    opened = open_model(model, rows.data)
+    opened = open_model(model)
     predictor, encoded = opened.predictor, read_rows(opened, rows)
     y, known = _truth(opened, encoded, target or opened.document["target"], rows.data)
     from piefs.report.scores import classification_scores, regression_scores

@@ -93,9 +93,6 @@ def split_stratified(
     return Split(x[train], y[train]), Split(x[validation], y[validation]), Split(x[test], y[test])
 
 
-# --- the built-in ones -------------------------------------------------------------------------
-
-
 HTRU2_FEATURES = tuple(
     f"{statistic} of the {curve}"
     for curve in ("profile", "DM-SNR curve")
@@ -209,16 +206,10 @@ BUILTIN: dict[str, Callable[..., Dataset]] = {
 
 
 def load(name: str, data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
-    """A built-in data set by name.
+    """A built-in data set by name, one of `BUILTIN`.
 
-    Parameters
-    ----------
-    name
-        One of `BUILTIN`.
-    data_dir
-        Folder with the data files; by default $PIEFS_DATA, then the user's cache.
-    split_seed
-        Decides which rows fall into which split (the splits of `cifar10-embedding` are fixed).
+    Data files are looked for in `data_dir`, by default in $PIEFS_DATA and the user's cache;
+    `split_seed` decides which rows fall into which split.
     """
     if name not in BUILTIN:
         raise InputError(f"unknown data set {name!r}; choose one of {', '.join(BUILTIN)}")

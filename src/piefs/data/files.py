@@ -40,9 +40,6 @@ DAMAGE = (
 """What code written for sound files raises on others."""
 
 
-# --- writing -----------------------------------------------------------------------------------
-
-
 def write_with(path: Path, write: Callable[[Path], object], keep: Path | None = None) -> None:
     """Let `write` fill a temporary file that then becomes `path`; the old file becomes `keep`."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}{path.suffix}")
@@ -89,24 +86,18 @@ def _nullified(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-# --- reading -----------------------------------------------------------------------------------
-
-
 @contextmanager
 def reading(
     path: Path, remedy: str = "write it again", error: type[PiefsError] = InputError
 ) -> Iterator[None]:
-    """Turn any failure inside into an `error` that names the file; our own errors pass.
-
-    Decoders such as zarr's raise errors of any type.
-    """
+    """Turn any failure inside into an `error` that names the file; our own errors pass."""
     try:
         yield
     except PiefsError:
         raise
     except MemoryError as reason:
         raise error(f"{path} does not fit into memory; give fewer rows or columns") from reason
-    except Exception as reason:
+    except Exception as reason:  # decoders such as zarr's raise any type
         if isinstance(reason, OSError) and reason.errno:  # the disk's fault, not the file's
             raise error(f"{path} cannot be read ({reason.strerror})") from reason
         raise error(f"{path} is damaged ({described(reason)}); {remedy}") from reason
@@ -190,15 +181,9 @@ def optional(name: str, what: str, extra: str = "app") -> Any:
         ) from error
 
 
-# --- folders -----------------------------------------------------------------------------------
-
-
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Lock a folder for one writer; it is made if need be, and removed if it stays empty.
-
-    The operating system frees the lock of a dead process. The file names its holder.
-    """
+    """Lock a folder for one writer; it is made if need be, and removed if it stays empty."""
     filelock = optional("filelock", f"a lock on {folder}")
     file, existed = folder / LOCK, folder.exists()
     lock = filelock.FileLock(file, timeout=0)

@@ -22,7 +22,6 @@ from piefs.data.table import Block, Table, distinct, listing
 from piefs.errors import InputError
 
 DELIMITERS = ",;\t"
-HEAD_BYTES = 2**20  # in which a header is looked for
 DECIMAL_COMMA = re.compile(r"^([+-]?\d*),(\d+(?:[eE][+-]?\d+)?)$")
 
 
@@ -40,16 +39,12 @@ def read_table(path: Path) -> Table:
     return table
 
 
-# --- text --------------------------------------------------------------------------------------
-
-
 def read_csv(path: Path) -> Table:
     """A table of text with a header; comma, semicolon or tab separate the cells."""
     text = _text(path)
     delimiter = _delimiter(text)
-    records = _records(text, delimiter, path)
-    names = _header(next(records, (1, []))[1], path)
-    rows, lines = [], []
+    (_, header), *records = _records(text, delimiter, path) or [(1, [])]
+    names = _header(header, path)
     for line, record in records:
         if len(record) != len(names):
             raise InputError(
@@ -57,31 +52,13 @@ def read_csv(path: Path) -> Table:
                 f"{len(record)}; correct the line, or put quotes around text that holds "
                 f"{delimiter!r}"
             )
-        rows.append(record)
-        lines.append(line)
     columns = {}
     for j, name in enumerate(names):
-        cells = map(str.strip, [row[j] for row in rows])
+        cells = (record[j].strip() for _, record in records)
         if delimiter == ";":  # usual in countries that write 1,5 for 1.5
             cells = (DECIMAL_COMMA.sub(r"\1.\2", cell) for cell in cells)
-        columns[name] = np.fromiter(cells, object, len(rows))
-    return Table(columns, str(path), np.array(lines, int), "line")
-
-
-def read_header(path: Path) -> Table | None:
-    """The columns of a text table without its rows.
-
-    None of other files, and if the whole file has to be seen to say what is wrong with it.
-    """
-    if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
-        return None
-    with path.open("rb") as file:
-        head = file.read(HEAD_BYTES)
-    text = head[: head.rfind(b"\n") + 1].decode("utf-8-sig", errors="replace")
-    if not text.strip() or "\0" in text or "\ufffd" in text:
-        return None
-    names = _header(next(_records(text, _delimiter(text), path))[1], path)
-    return Table({name: np.zeros(0) for name in names}, str(path))
+        columns[name] = np.fromiter(cells, object, len(records))
+    return Table(columns, str(path), np.array([line for line, _ in records], int), "line")
 
 
 def _text(path: Path) -> str:
@@ -111,20 +88,19 @@ def _delimiter(text: str) -> str:
     return max(DELIMITERS, key=agreement)
 
 
-def _records(text: str, delimiter: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+def _records(text: str, delimiter: str, path: Path) -> list[tuple[int, list[str]]]:
     """Each record that is not blank, with the line on which it starts."""
     stream = io.StringIO(text, newline="")
     reader = csv.reader(stream, delimiter=delimiter, skipinitialspace=True, strict=True)
-    line = 1
+    line, found = 1, []
     try:
         for record in reader:
             if len(record) > 1 or "".join(record).strip():
-                yield line, record
+                found.append((line, record))
             line = reader.line_num + 1
     except csv.Error as error:
-        raise InputError(
-            f"{path}, line {line}: {error}; correct the quotes on this line"
-        ) from error
+        raise InputError(f"{path}, line {line}: {error}; correct the quotes on it") from error
+    return found
 
 
 def _header(record: list[str], path: Path) -> list[str]:
@@ -150,9 +126,6 @@ def _are_numbers(names: list[str]) -> bool:
     except ValueError:
         return False
     return numbers != [numbers[0] + i for i in range(len(numbers))]
-
-
-# --- writing -----------------------------------------------------------------------------------
 
 
 def csv_texts(blocks: Iterable[Block], delimiter: str = ",") -> Iterator[str]:

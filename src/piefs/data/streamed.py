@@ -53,11 +53,7 @@ def open_rows(
     columns
         Which columns, in which order: names for Parquet, numbers for all else. By default all.
 
-    Returns
-    -------
-    rows
-        A matrix of numbers that gives `rows[a:b]` and `rows[[i, j]]`; `fit`, `transform` and
-        `predict` take it in place of an array.
+    `fit`, `transform` and `predict` take the matrix in place of an array.
 
     Examples
     --------
@@ -162,9 +158,6 @@ def _codecs(about: dict[str, Any]) -> list[str]:
         if "index_codecs" in inner:
             names += _codecs(inner) + _codecs({"codecs": inner["index_codecs"]})
     return names
-
-
-# --- tables ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)

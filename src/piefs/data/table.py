@@ -138,9 +138,6 @@ def distinct(names: list[str], path: Path) -> list[str]:
     return names
 
 
-# --- what cells mean ---------------------------------------------------------------------------
-
-
 def _number(cell: str) -> float:
     if "_" in cell:  # Python reads 1_2 as 12; in a table it is a code
         raise ValueError

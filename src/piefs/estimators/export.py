@@ -113,28 +113,26 @@ def plain_labels(classes: Any) -> np.ndarray:
 
 def format_of(path: Path) -> str:
     """The format that a file's name asks for; a module must have a name that can be imported."""
-    found = [name for name, suffix in SUFFIXES.items() if path.suffix == suffix]
-    if not found:
+    if path.suffix == SUFFIXES["onnx"]:
+        return "onnx"
+    if path.suffix != SUFFIXES["numpy"]:
         kinds = ", ".join(f"{suffix} ({name})" for name, suffix in SUFFIXES.items())
         raise InputError(f"cannot export to {path}; its name must end in one of {kinds}")
     stem = path.stem
-    if found == ["numpy"] and (not stem.isidentifier() or keyword.iskeyword(stem)):
+    if not stem.isidentifier() or keyword.iskeyword(stem):
         raise InputError(
             f"{path.name} could not be imported; use letters, digits and underscores alone, "
             "such as churn_model.py"
         )
-    if found == ["numpy"] and stem in ("numpy", *sys.stdlib_module_names):
+    if stem in ("numpy", *sys.stdlib_module_names):
         raise InputError(f"{path.name} would hide Python's own module {stem}; take another name")
-    return found[0]
+    return "numpy"
 
 
 def export(model: Exported, path: Path) -> None:
     """Write a model in the format that the suffix says; whole, or not at all."""
-    content = onnx_bytes(model) if format_of(path) == "onnx" else module_source(model).encode()
-    try:
-        write_bytes(path, content)
-    except OSError as error:
-        raise InputError(f"cannot write to {path} ({error.strerror})") from error
+    is_onnx = format_of(path) == "onnx"
+    write_bytes(path, onnx_bytes(model) if is_onnx else module_source(model).encode())
 
 
 def module_source(model: Exported) -> str:

@@ -6,7 +6,7 @@ weights must fit it exactly. Nothing in a folder is ever executed.
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -135,14 +135,12 @@ def _estimator(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
 
 def _keywords(settings: Settings, known: dict[str, Any]) -> dict[str, Any]:
     """Keywords that say what the settings say."""
-    usual = Settings.of(settings.preset, solver=settings.solver)
-    found = {f.name: getattr(settings, f.name) for f in fields(Settings) if f.name in known}
-    if settings.early_stopping is True:
+    usual: dict[str, Any] = vars(Settings.of(settings.preset, solver=settings.solver))
+    found = {name: value for name, value in vars(settings).items() if value != usual[name]}
+    if found.get("early_stopping") is True:
         found["early_stopping"] = settings.held_out
-    for name in set(found) - {"preset", "solver"}:
-        if getattr(settings, name) == getattr(usual, name):
-            del found[name]
-    return found
+    said = {"preset": settings.preset, "solver": settings.solver}
+    return {name: value for name, value in found.items() if name in known} | said
 
 
 def _fitted(model: Any, document: dict[str, Any]) -> dict[str, Any]:

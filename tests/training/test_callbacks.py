@@ -16,6 +16,7 @@ from piefs.callbacks import (
     EarlyStopping,
     History,
     ProgressBar,
+    ProgressPrinter,
     Stage,
     TargetScore,
     TimeBudget,
@@ -24,7 +25,7 @@ from piefs.errors import InputError
 from piefs.training import graph
 from piefs.training.callbacks import write_history
 from piefs.training.config import PAPER
-from piefs.training.progress import Pace, in_words
+from piefs.training.progress import in_words
 from toys import SMALL, flat
 
 
@@ -254,10 +255,10 @@ def test_the_bar_goes_away_when_a_fit_fails(moons):
 def test_the_time_left_follows_from_the_pace(monkeypatch):
     now = iter([0.0, 10.0, 20.0])
     monkeypatch.setattr("piefs.training.progress.time.monotonic", lambda: next(now))
-    pace = Pace()
-    assert pace.time_left(10, 100) == ""  # compilation is no pace
-    assert pace.time_left(20, 100) == "; about 80 s left"
-    assert pace.time_left(100, 100) == ""
+    pace = ProgressPrinter()
+    assert pace._time_left(10, 100) == ""  # compilation is no pace
+    assert pace._time_left(20, 100) == "; about 80 s left"
+    assert pace._time_left(100, 100) == ""
     assert [in_words(s) for s in (5, 600, 7200)] == ["5 s", "10 min", "2.0 h"]
 
 

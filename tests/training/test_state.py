@@ -122,7 +122,7 @@ def test_rates_are_cut_a_bounded_number_of_times_then_an_error_says_what_to_do(r
 def test_an_estimator_warns_once_of_a_cut_and_goes_on_from_a_checkpoint_after_it(rows, tmp_path):
     settings = {"n_components": 2, "steps_per_component": 40, "batch_size": 32, "hidden": (8, 8)}
     settings |= {"learning_rate": 30.0, "optimizer": "sgd", "warmup": 0.0, "log_every": 10}
-    settings |= {"early_stopping": False, "random_state": 0, "schedule": "nested"}
+    settings = toys.flat(**settings, early_stopping=False, random_state=0, schedule="nested")
     cuts = []
 
     class CutError(Exception):

@@ -200,7 +200,7 @@ def feed(
 ) -> Iterator[tuple[Batch, int, int]]:
     """Chunks of the turn with k maps frozen from `first_step` on, prepared in a thread."""
     batch_size, total = min(settings.batch_size, len(samples)), settings.steps_per_component
-    interval = min(settings.optimizer.log_every, total)
+    interval, window = min(settings.optimizer.log_every, total), settings.optimizer.shuffle_window
     drawn = chunks(
         samples,
         frozen,
@@ -210,7 +210,7 @@ def feed(
         first_step=first_step,
         n_steps=total,
         length=chunk_length(batch_size, samples.x.shape[1], samples.x.dtype.itemsize, interval),
-        window=settings.optimizer.window,
+        window=None if window == "auto" else window,
     )
     return prefetched(drawn)
 

@@ -102,13 +102,16 @@ class EarlyStopping:
 
     def __call__(self, state: TrainState) -> bool:
         """Whether patience has run out."""
-        best, n_worse = None, 0
-        for loss in _losses(state, self.monitor):
-            if best is None or loss < best - self.min_improvement * abs(best):
-                best, n_worse = loss, 0
-            else:
-                n_worse += 1
-        return n_worse >= self.patience
+        losses = _losses(state, self.monitor)
+        return has_stalled(losses, self.patience, self.min_improvement)
+
+
+def has_stalled(losses: Sequence[float], patience: int, tolerance: float) -> bool:
+    """Whether the lowest of the last `patience` losses is below all before by too small a share."""
+    if len(losses) <= patience:
+        return False
+    before, after = min(losses[:-patience]), min(losses[-patience:])
+    return after >= before - tolerance * abs(before)
 
 
 class TargetScore:

@@ -70,26 +70,22 @@ class Checkpoint:
     def __call__(self, state: TrainState) -> None:
         """Write the state if the last write is long enough ago."""
         if self._devices.process == 0 and time.monotonic() - self._written >= self.every_seconds:
-            self.write(state)
+            arrays = _arrays(state)
+            document = {
+                "version": CHECKPOINT_VERSION,
+                "fingerprint": self._run,
+                "seconds": self.seconds,
+                "digest": arrays_digest(arrays),
+                **{name: getattr(state, name) for name in PLAIN_FIELDS},
+            }
+            content = safetensors.numpy.save(arrays, metadata={"piefs": json.dumps(document)})
+            write_bytes(self.path, content, keep=previous(self.path))
             self._written = time.monotonic()
 
     @property
     def seconds(self) -> float:
         """Time spent on the run so far, earlier sittings included."""
         return self.seconds_before + time.monotonic() - self._started
-
-    def write(self, state: TrainState) -> None:
-        """Write the state now."""
-        arrays = _arrays(state)
-        document = {
-            "version": CHECKPOINT_VERSION,
-            "fingerprint": self._run,
-            "seconds": self.seconds,
-            "digest": arrays_digest(arrays),
-            **{name: getattr(state, name) for name in PLAIN_FIELDS},
-        }
-        content = safetensors.numpy.save(arrays, metadata={"piefs": json.dumps(document)})
-        write_bytes(self.path, content, keep=previous(self.path))
 
     def restore(self, fresh: TrainState) -> TrainState:
         """The state to go on from: the newest sound file's, or the fresh one if there is none.
@@ -111,8 +107,13 @@ class Checkpoint:
             try:
                 content = bounded_bytes(path, MOST_WEIGHT_BYTES)
                 state = self._restored(path, content, fresh)
+            except CheckpointError as error:
+                damage = damage or error
+                continue
             except DAMAGE as error:
-                damage = damage or _damage(path, error)
+                if isinstance(error, InputError) and not isinstance(error, ModelFileError):
+                    raise  # it belongs to another run, which is no damage
+                damage = damage or CheckpointError(f"{path} is damaged ({described(error)})")
                 continue
             if damage is not None:
                 message = f"{damage.what}; the run goes on from the checkpoint before it"
@@ -123,8 +124,14 @@ class Checkpoint:
         return fresh, None
 
     def _restored(self, path: Path, content: bytes, fresh: TrainState) -> TrainState:
-        arrays, document = _read(path, content)
-        found = document["fingerprint"]
+        """The state in a file, which is checked to be whole and of the same run."""
+        header_size = int.from_bytes(content[:8], "little")
+        document = parse_json(parse_json(content[8 : 8 + header_size])["__metadata__"]["piefs"])
+        if document["version"] != CHECKPOINT_VERSION:
+            raise CheckpointError(f"{path} was written by another version of piefs")
+        arrays, found = load_arrays(content, path), document["fingerprint"]
+        if arrays_digest(arrays) != document["digest"]:
+            raise ValueError("its checksum differs")
         if found["data"] != self._run["data"]:
             raise InputError(f"{path} belongs to a run on other data; start over with --force")
         for name, value in json.loads(json.dumps(self._run["settings"])).items():
@@ -183,27 +190,6 @@ def _rebuilt(
 def previous(path: Path) -> Path:
     """The path of the last checkpoint but one."""
     return path.with_name(f"{path.stem}.previous{path.suffix}")
-
-
-def _read(path: Path, content: bytes) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-    """The arrays and the document of a checkpoint, checked against each other."""
-    header_size = int.from_bytes(content[:8], "little")
-    document = parse_json(parse_json(content[8 : 8 + header_size])["__metadata__"]["piefs"])
-    if document["version"] != CHECKPOINT_VERSION:
-        raise CheckpointError(f"{path} was written by another version of piefs")
-    arrays = load_arrays(content, path)
-    if arrays_digest(arrays) != document["digest"]:
-        raise ValueError("its checksum differs")
-    return arrays, document
-
-
-def _damage(path: Path, error: Exception) -> CheckpointError:
-    """What is wrong with a checkpoint; that it belongs to another run is no damage."""
-    if isinstance(error, CheckpointError):
-        return error
-    if isinstance(error, InputError) and not isinstance(error, ModelFileError):
-        raise error
-    return CheckpointError(f"{path} is damaged ({described(error)})")
 
 
 def arrays_digest(arrays: dict[str, np.ndarray]) -> str:

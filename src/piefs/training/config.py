@@ -12,7 +12,6 @@ from piefs.core.weighting import Dampened, Static
 from piefs.errors import InputError
 from piefs.training.checks import WIDTHS, check, require
 
-TOLERANCE = 1e-3  # a loss has stopped improving once it no longer falls by this share of itself
 ALL_AT_ONCE = Static(orth=0.03, prefix=3.0)  # the weights of maps that are trained together
 UNSET: Any = None  # a field that takes the preset's value
 AUTO: Any = "auto"  # decided from the data
@@ -57,13 +56,8 @@ class Optimizer:
 
     @property
     def rule(self) -> Optimizer:
-        """What decides a step, all else left out: programs are compiled for each rule."""
+        """What decides a step: programs are compiled for each rule."""
         return Optimizer(self.name, float(self.warmup))
-
-    @property
-    def window(self) -> int | None:
-        """Rows within which they are shuffled, None for all of them."""
-        return None if self.shuffle_window == "auto" else self.shuffle_window
 
 
 @dataclass(frozen=True)

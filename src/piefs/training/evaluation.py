@@ -226,7 +226,5 @@ class Columns:
 
     def frozen_gram_error(self, weights: np.ndarray) -> float:
         """‖C − I‖²_F of the frozen columns over all rows, in double precision."""
-        if not self.n_frozen:
-            return 0.0
         c = weighted_gram(self.values[:, : self.n_frozen], weights, self.devices)
         return float(np.sum((c - np.eye(self.n_frozen)) ** 2))

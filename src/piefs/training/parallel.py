@@ -218,7 +218,9 @@ class Cluster(Workers):
         self.client = where if is_given else stack.enter_context(_connected(where))
         self._check_workers()
         self._executor = self.client.get_executor(pure=False)
-        stack.callback(self._cancel)
+        stack.callback(
+            lambda: self.client.status == "running" and self._executor.shutdown(wait=False)
+        )
         from dask import config
 
         with config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
@@ -231,10 +233,6 @@ class Cluster(Workers):
 
     def submit(self, job: Job) -> Future[Any]:
         return self._executor.submit(on_worker, self.function, self._common, job)
-
-    def _cancel(self) -> None:
-        if self.client.status == "running":
-            self._executor.shutdown(wait=False)
 
     def _check_workers(self) -> None:
         """Refuse a scheduler without workers, and workers with other versions of the libraries."""
@@ -272,9 +270,10 @@ def refusal(expected: dict[str, str]) -> str | None:
     """Why this process cannot stand in for one with these versions, or None if it can."""
     found = library_versions()
     differing = [name for name in expected if found.get(name) != expected[name]]
+    if not differing:
+        return None
     here, there = (", ".join(f"{n} {v.get(n)}" for n in differing) for v in (found, expected))
-    message = f"it has {here}, and {there} is wanted: install the same versions everywhere"
-    return message if differing else None
+    return f"it has {here}, and {there} is wanted: install the same versions everywhere"
 
 
 def on_worker(function: Callable[..., Any], common: Any, job: Job) -> Any:

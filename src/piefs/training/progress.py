@@ -88,6 +88,7 @@ class ProgressPrinter:
 
     def __init__(self, verbose: int = 1) -> None:
         self.verbose = verbose
+        self._first: tuple[float, int] | None = None
 
     def prepare(self, what: str, done: int, total: int) -> None:
         """Print what comes before training, when it begins."""
@@ -97,13 +98,13 @@ class ProgressPrinter:
     def begin(self, stage: Stage) -> None:
         """Print what the next steps are for."""
         print(f"training: at most {stage.settings.total_steps:,} steps", flush=True)
-        self._stage, self._n_rows, self._pace = stage, 0, Pace()
-        self._needs_time = stage.settings.solver != "sequential"
+        self._stage, self._n_rows = stage, 0
+        self._needs_time, self._first = stage.settings.solver != "sequential", None
 
     def __call__(self, state: TrainState) -> None:
         """Print what is new in the state."""
         total, done = self._stage.settings.total_steps, self._stage.steps_done(state)
-        left = self._pace.time_left(done, total)
+        left = self._time_left(done, total)
         if state.is_between_turns:
             which = self._stage.describe(state)
             print(f"{which}: {self._losses(state.history[-1])}{left}", flush=True)
@@ -123,15 +124,8 @@ class ProgressPrinter:
             f"energy {row['loss_mde']:.4g}{', ' if score else ''}{score}"
         )
 
-
-class Pace:
-    """Steps a second since the first call, which comes after compilation."""
-
-    def __init__(self) -> None:
-        self._first: tuple[float, int] | None = None
-
-    def time_left(self, done: int, total: int) -> str:
-        """The words "; about … left", or none if that is not known or nothing is left."""
+    def _time_left(self, done: int, total: int) -> str:
+        """The words "; about … left", at the pace since the first call: after compilation."""
         now = time.monotonic()
         then, done_then = self._first = self._first or (now, done)
         if not done_then < done < total:

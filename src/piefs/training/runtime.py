@@ -139,14 +139,14 @@ def join(coordinator: str, n_processes: int | None, process: int | None) -> None
 def _connect_silently(devices: Devices) -> None:
     """The library between CPUs prints a line for each connection to what may be JSON."""
     sys.stdout.flush()
-    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    try:
-        devices.any(False)
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
-        os.close(nowhere)
+    kept = os.dup(1)
+    with Path(os.devnull).open("wb") as nowhere:
+        os.dup2(nowhere.fileno(), 1)
+        try:
+            devices.any(False)
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
 
 
 def _checked(coordinator: str, n_processes: int | None, process: int | None) -> dict[str, Any]:

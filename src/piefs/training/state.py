@@ -28,13 +28,13 @@ from piefs.core.objectives import (
 )
 from piefs.errors import DivergedError
 from piefs.training.batches import Row, Samples, Validation, some_rows
-from piefs.training.config import TOLERANCE, Settings
+from piefs.training.callbacks import has_stalled
+from piefs.training.config import Settings
 from piefs.training.evaluation import Columns, energies_of, log_scale_range
 from piefs.training.step import TurnLoss, begun, losses_on
 
-RATE_CUT, MOST_RATE_CUTS = 4, 5
-"""If numbers do not stay finite, the rate is divided by this, so often at most in a run."""
-
+TOLERANCE = 1e-3  # a loss has stopped improving once it no longer falls by this share of itself
+RATE_CUT, MOST_RATE_CUTS = 4, 5  # what the rate is divided by if numbers explode, and how often
 NO_STEPS = (0, (0.0,) * len(StepRecord._fields))
 
 
@@ -147,9 +147,8 @@ def _initial_maps(
         random = generator(settings.seed, j)
         return init_map(random, n_features, settings.hidden, settings.activation, dtype)
 
-    if settings.solver == "sequential":
-        return one(k)
-    return stack([one(j) for j in range(settings.n_components)])
+    is_alone = settings.solver == "sequential"
+    return one(k) if is_alone else stack([one(j) for j in range(settings.n_components)])
 
 
 def with_turn_over(
@@ -180,11 +179,7 @@ def with_turn_over(
     )
 
 
-LOSSES = {
-    "validation_gram_error": "gram_error",
-    "validation_loss_class": "loss_class",
-    "validation_loss_mde": "loss_mde",
-}
+LOSSES = {f"validation_{name}": name for name in ("gram_error", "loss_class", "loss_mde")}
 """What map-after-map training watches: columns of the history, and the losses they hold."""
 
 
@@ -245,24 +240,17 @@ def recorded(
 
 def has_converged(state: TrainState, settings: Settings) -> bool:
     """Whether the last `patience` rows of this turn have lowered none of the watched losses."""
-    done, patience = sum(state.steps), settings.patience
-    rows = [row for row in state.history if row["step"] > done]
-    if patience is None or len(rows) <= patience:
+    if (patience := settings.patience) is None:
         return False
-
+    done = sum(state.steps)
+    rows = [row for row in state.history if row["step"] > done]
     watched = LOSSES if settings.solver == "sequential" else ("validation_loss",)
-    for name in watched:
-        losses = [row[name] for row in rows]
-        before, after = min(losses[:-patience]), min(losses[-patience:])
-        if after < before - TOLERANCE * abs(before):
-            return False
-    return True
+    return all(has_stalled([row[name] for row in rows], patience, TOLERANCE) for name in watched)
 
 
-N_MARKS = 20
-"""How often in a turn a metric is set again: recursive feature machines take five to ten rounds,
-but each of them solves for its predictor exactly."""
-MOST_ROWS = 4096
+# How often in a turn a metric is set again, and from how many rows: recursive feature machines take
+# five to ten rounds, but each of them solves for its predictor exactly.
+N_MARKS, MOST_ROWS = 20, 4096
 
 
 def passes_mark(before: int, after: int, total: int) -> bool:

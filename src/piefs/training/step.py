@@ -48,10 +48,7 @@ TRANSFORMS: dict[str, optax.GradientTransformation] = {
 
 
 class TurnLoss(eqx.Module):
-    """The loss of a turn: an objective, with k maps frozen before it.
-
-    `frozen_error` is the Gram error of the frozen maps on all training rows.
-    """
+    """An objective with k maps frozen before it, whose Gram error on all rows is `frozen_error`."""
 
     objective: Objective
     k: int | Array = 0
@@ -199,11 +196,7 @@ def moved(
     rate: ArrayLike,
     weight_decay: ArrayLike = 0.0,
 ) -> tuple[Any, optax.OptState]:
-    """Parameters and state after a step.
-
-    The decay is decoupled (AdamW): weight matrices shrink by rate × weight_decay a step, biases
-    do not.
-    """
+    """Parameters and state after a step; weights shrink by rate × weight_decay (AdamW)."""
     updates, state = TRANSFORMS[optimizer.name].update(grads, state, params)
 
     def after(path: tuple, param: Array, update: Array) -> Array:

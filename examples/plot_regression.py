@@ -29,7 +29,7 @@ print(f"R²: {model.score(X_test, y_test):.3f}, ridge {line.score(X_test, y_test
 # What is predicted, with the test points in their true colours: where it is right, a point sinks
 # in.
 
-plot.plane_prediction(model.predict, X_test, y_test, title="prediction (dots: truth)")
+plot.plane_heatmap(model.predict, X_test, y_test, title="prediction (dots: truth)")
 
 # %%
 # The coordinates behind it.

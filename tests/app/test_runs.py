@@ -35,7 +35,7 @@ def test_folder_holds_model_metrics_history_and_figures(moons_run):
     out, _ = moons_run
     files = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
     figures = {"coordinates", "map-1", "map-2", "map-3", "margin", "relevance", "score-by-maps"}
-    figures |= {"energies", "gram", "gram-residual", "confusion", "reliability", "losses"}
+    figures |= {"energies", "gram", "confusion", "reliability", "losses"}
     figures |= {"validation", "gram-history", "dependence-1", "dependence-2"}
     assert files == {
         "model/weights.safetensors",

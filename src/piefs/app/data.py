@@ -12,8 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Column, Table
 
-from piefs.app.bar import bar
-from piefs.app.options import DataDir, Json, Quiet, command
+from piefs.app.options import DataDir, Json, Quiet, bar, command
 from piefs.data import BUILTIN
 from piefs.data.fetch import FILES, DataFile, fetch, locate
 from piefs.errors import DataNotFoundError, InputError

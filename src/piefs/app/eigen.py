@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from piefs.app.bar import bar
-from piefs.app.options import Folder, Json, Quiet, Seed
+from piefs.app.options import Folder, Json, Quiet, Seed, bar
 from piefs.data.files import library_versions, write_json
 from piefs.errors import InputError
 

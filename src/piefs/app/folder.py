@@ -49,9 +49,14 @@ class RunFolder:
 
     @contextmanager
     def locked(self, *, resume: bool = False, force: bool = False) -> Iterator[None]:
-        """Hold the folder for one run; a used one is refused unless it is to be replaced."""
+        """Hold the folder for one run; a used one is refused, or cleared by `force`."""
         with held(self.path):
             self.check(resume=resume, force=force)
+            if force:
+                shown = (self.metrics, self.evidence, self.report, self.history)
+                for path in (*shown, *self.figures.glob("*.png")):
+                    path.unlink(missing_ok=True)
+                self.drop_checkpoints()
             yield
 
     def check(self, *, resume: bool = False, force: bool = False) -> None:
@@ -65,13 +70,6 @@ class RunFolder:
                 f"{self.path} holds an unfinished run; continue it with --resume, or start over "
                 "with --force"
             )
-
-    def clear(self) -> None:
-        """Remove what says that a run is here, and what the next may not have."""
-        shown = (self.metrics, self.evidence, self.report, self.history)
-        for path in (*shown, *self.figures.glob("*.png")):
-            path.unlink(missing_ok=True)
-        self.drop_checkpoints()
 
     def drop_checkpoints(self) -> None:
         """Remove what a run resumes from, once it has ended or starts over."""

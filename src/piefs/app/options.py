@@ -1,14 +1,18 @@
-"""The options that commands share, in groups: a group is a dataclass whose fields are options."""
+"""What commands share: options in groups, which are dataclasses of options, and a bar."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from piefs.errors import InputError
 
@@ -250,3 +254,15 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Co
         return function
 
     return register
+
+
+@contextmanager
+def bar(console: Console, what: str = "") -> Iterator[Callable[..., None]]:
+    """A bar on a terminal, nothing elsewhere; yields what sets `completed`, `total`, and more."""
+    columns = (
+        TextColumn("{task.description}"),
+        *(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()),
+    )
+    disable = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=disable) as progress:
+        yield partial(progress.update, progress.add_task(what, total=None))

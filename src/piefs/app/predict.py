@@ -15,9 +15,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from piefs.app.bar import bar
 from piefs.app.model import EncodedRows, FittedModel, by_position, open_model, read_rows
-from piefs.app.options import Json, Lazy, Model, OutFile, Quiet, Rows
+from piefs.app.options import Json, Lazy, Model, OutFile, Quiet, Rows, bar
 from piefs.data import BUILTIN, Split
 from piefs.data.readers import check_streamable, csv_texts, write_blocks, write_table
 from piefs.data.streamed import is_to_be_streamed, open_streamed

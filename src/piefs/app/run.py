@@ -63,14 +63,12 @@ def run(
         supervised=task != "unsupervised",
     )
     devices = devices_in_use()
-    cleared = [folder.clear] if force and devices.process == 0 else []
     checkpoint, begun = None, time.monotonic()
     if SOLVERS[settings.solver].takes_steps:
         from piefs.training.checkpoint import Checkpoint
 
         checkpoint = Checkpoint(folder.checkpoint, every_seconds=checkpoint_seconds, resume=resume)
-        clearing = lambda _: cleared and cleared.pop()()  # noqa: E731
-        estimator.callbacks = [clearing, checkpoint, *callbacks]
+        estimator.callbacks = [checkpoint, *callbacks]
     with entered_by_first(folder.locked(resume=resume, force=force), devices):
         readout = _fitted(estimator, data, table.unlabeled)
         if devices.n_processes > 1:
@@ -78,8 +76,6 @@ def run(
         if devices.process > 0:
             return {}
         seconds = time.monotonic() - begun if checkpoint is None else checkpoint.seconds
-        for clear in cleared:  # by a solver that takes no steps, so calls nothing back
-            clear()
         data = data.in_memory
         metrics = {
             **{"dataset": data.name, "task": task},

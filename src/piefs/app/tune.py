@@ -11,9 +11,8 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from piefs.app.bar import bar
 from piefs.app.fit import describe, load_source
-from piefs.app.options import Dask, Json, Quiet, Seed, Source
+from piefs.app.options import Dask, Json, Quiet, Seed, Source, bar
 from piefs.errors import InputError
 
 if TYPE_CHECKING:

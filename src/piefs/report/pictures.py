@@ -102,13 +102,13 @@ def of_plane(evidence: Document, estimator: Any) -> Section:
     is_number = y.dtype.kind == "f"
     classes = None if is_number or len(data["class_names"]) < 2 else y
 
-    def drawn(draw: Callable[..., Axes], function: Callable, *rows: Any, **options: Any) -> Axes:
-        ax = draw(function, x, *rows, **options)
+    def heatmap(function: Callable, y: np.ndarray | None, **options: Any) -> Axes:
+        ax = plot.plane_heatmap(function, x, y, **options)
         first, second = map(plot.shortened, data["feature_names"])
         ax.set(xlabel=first, ylabel=second)
         return ax
 
-    heatmap, made, found = partial(drawn, plot.plane_heatmap), Section(), {}
+    made, found = Section(), {}
 
     def of_map(rows: np.ndarray, k: int) -> np.ndarray:
         if not found:  # all maps at once, on the one grid
@@ -124,8 +124,7 @@ def of_plane(evidence: Document, estimator: Any) -> Section:
         made["margin"] = partial(heatmap, estimator.decision_function, classes, **options)
     elif hasattr(estimator, "predict") and is_number:
         options = {"label": data["target"], "title": "prediction"}
-        surface = partial(drawn, plot.plane_prediction, estimator.predict, y, **options)
-        made["prediction"] = surface
+        made["prediction"] = partial(heatmap, estimator.predict, y, **options)
     return made
 
 
@@ -174,7 +173,6 @@ def of_coordinates(evidence: Document, metrics: Document) -> Section:
     return made | {
         "energies": partial(plot.energies, metrics["energies"]),
         "gram": partial(plot.gram_matrix, c),
-        "gram-residual": partial(plot.gram_matrix, c, residual=True),
     }
 
 

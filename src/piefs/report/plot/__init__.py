@@ -24,7 +24,6 @@ from piefs.report.plot.plane import (
     plane_heatmap,
     plane_maps,
     plane_metric,
-    plane_prediction,
 )
 from piefs.report.plot.predictions import (
     confusion_matrix,
@@ -38,6 +37,6 @@ from piefs.report.plot.style import CLASS_COLORS, NUMBER_COLORS, STYLE, panels, 
 __all__ = [
     "CLASS_COLORS", "NUMBER_COLORS", "STYLE", "confusion_matrix", "coordinate_scatter", "energies",
     "gram_matrix", "grid_of", "history", "panels", "partial_dependence", "plane_heatmap",
-    "plane_maps", "plane_metric", "plane_prediction", "predictions", "relevance_bars",
+    "plane_maps", "plane_metric", "predictions", "relevance_bars",
     "relevance_by_map", "relevance_image", "reliability", "residuals", "score_by_maps", "shortened",
 ]  # fmt: skip

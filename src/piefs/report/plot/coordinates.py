@@ -16,18 +16,15 @@ from piefs.report.plot import style
 MOST_IN_LEGEND = 20
 
 
-def gram_matrix(c: np.ndarray, *, ax: Axes | None = None, residual: bool = False) -> Axes:
-    """A Gram matrix C, or with `residual` C − I, with its distance from the identity."""
+def gram_matrix(c: np.ndarray, *, ax: Axes | None = None) -> Axes:
+    """A Gram matrix C, with its distance from the identity."""
     ax = ax or plt.subplots(figsize=(4.2, 3.6))[1]
-    deviation = c - np.eye(len(c))
-    shown, bound = (deviation, np.abs(deviation).max() or 1.0) if residual else (c, 1.0)
-    image = ax.imshow(shown, cmap=style.SIGNED_COLORS, vmin=-bound, vmax=bound)
+    image = ax.imshow(c, cmap=style.SIGNED_COLORS, vmin=-1, vmax=1)
     style.color_bar(ax, image)
     ticks = np.arange(0, len(c), max(1, len(c) // 8))
     ax.set_xticks(ticks, style.phi_names(ticks))
     ax.set_yticks(ticks, style.phi_names(ticks))
-    name = "C − I" if residual else "C"
-    ax.set_title(f"{name},  ‖C − I‖ = {np.linalg.norm(deviation):.3f}")
+    ax.set_title(f"C,  ‖C − I‖ = {np.linalg.norm(c - np.eye(len(c))):.3f}")
     return style.without_frame(ax)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 from matplotlib.collections import EllipseCollection
-from matplotlib.image import AxesImage
 
 from piefs.report.plot import style
 
@@ -26,19 +25,6 @@ def grid_of(x: np.ndarray, n: int = 120, margin: float = 0.08) -> tuple[np.ndarr
     return rows.astype(np.float32), (low[0], high[0], low[1], high[1])
 
 
-def _surface(
-    ax: Axes, function: Callable[[np.ndarray], np.ndarray], x: np.ndarray, title: str
-) -> tuple[AxesImage, np.ndarray]:
-    """A function on the grid as an image, and its values."""
-    rows, extent = grid_of(x)
-    n = int(len(rows) ** 0.5)
-    values = np.asarray(function(rows)).reshape(n, n)
-    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
-    return ax.imshow(
-        values, origin="lower", extent=extent, aspect="auto", interpolation="bilinear"
-    ), values
-
-
 def _class_colors(y: np.ndarray | None, rest: str) -> Any:
     return rest if y is None else [style.class_color(int(label)) for label in y[:N_POINTS]]
 
@@ -51,43 +37,36 @@ def plane_heatmap(
     ax: Axes | None = None,
     title: str = "",
     contour: bool = False,
+    label: str = "",
 ) -> Axes:
-    """A function on the plane as colours around zero, with points of x over it.
+    """A function on the plane as colours, with points of x over it.
 
+    Colours are around zero, and points have those of their classes. If y holds floats, colours are
+    those of y, called `label`: a point whose prediction is right sinks into its surroundings.
     `contour` adds the zero level: the decision boundary of a margin.
     """
     ax = ax or plt.subplots(figsize=(4, 3.4))[1]
-    image, values = _surface(ax, function, x, title)
+    rows, extent = grid_of(x)
+    n, points = int(len(rows) ** 0.5), x[:N_POINTS].T
+    values = np.asarray(function(rows)).reshape(n, n)
+    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
+    look: Any = {"extent": extent, "aspect": "auto", "interpolation": "bilinear"}
+    image = ax.imshow(values, origin="lower", **look)
+    if y is not None and y.dtype.kind == "f":
+        colors = style.number_colors(y)
+        image.set(**colors)
+        rim: Any = {"edgecolors": "white", "linewidths": 0.5}
+        ax.scatter(*points, c=y[:N_POINTS], s=14, **rim, **colors)
+        style.color_bar(ax, image, label, extend="both")
+        return ax
     bound = np.quantile(np.abs(values), 0.99) or 1.0
     image.set(cmap=style.SIGNED_COLORS, clim=(-bound, bound))
     if contour and values.min() < 0 < values.max():
-        level: Any = {"levels": [0.0], "colors": "k", "linewidths": 1.4}
-        ax.contour(values, extent=image.get_extent(), **level)
+        line: Any = {"levels": [0.0], "colors": "k", "linewidths": 1.4}
+        ax.contour(values, extent=image.get_extent(), **line)
     colors = _class_colors(y, "0.2")
-    ax.scatter(*x[:N_POINTS].T, c=colors, s=8, edgecolors="white", linewidths=0.35)
-    style.color_bar(ax, image)
-    return ax
-
-
-def plane_prediction(
-    function: Callable[[np.ndarray], np.ndarray],
-    x: np.ndarray,
-    y: np.ndarray,
-    *,
-    ax: Axes | None = None,
-    title: str = "",
-    label: str = "y",
-) -> Axes:
-    """Predicted numbers on the plane with points of x over them, filled with the true ones.
-
-    Both have the same colours: a point whose prediction is right sinks into its surroundings.
-    """
-    ax = ax or plt.subplots(figsize=(4.4, 3.4))[1]
-    (image, _), colors = _surface(ax, function, x, title), style.number_colors(y)
-    image.set(**colors)
-    rim: Any = {"edgecolors": "white", "linewidths": 0.5}
-    ax.scatter(*x[:N_POINTS].T, c=y[:N_POINTS], s=14, **rim, **colors)
-    style.color_bar(ax, image, label, extend="both")
+    ax.scatter(*points, c=colors, s=8, edgecolors="white", linewidths=0.35)
+    style.color_bar(ax, image, label)
     return ax
 
 

@@ -65,24 +65,16 @@ class ScaledRows(LazyRows):
         self.shape, self.dtype = (len(rows), rows.shape[1]), np.dtype(dtype)
 
     def __getitem__(self, index: Any) -> np.ndarray:
+        read = self.rows[index]
+        block = np.empty((len(read), self.shape[1]), self.dtype)
+        step = max(1, PIECE_ELEMENTS // max(1, self.shape[1]))
         with np.errstate(over="ignore", invalid="ignore"):  # an error says it instead
-            block = self._scaled(index)
+            for start in range(0, len(block), step):
+                rows = slice(start, start + step)
+                block[rows] = self.scaling(np.asarray(read[rows], np.float64))
             is_finite = np.isfinite(block.sum())
         if not is_finite:
             self._refuse_gaps(block, index)
-        return block
-
-    def _scaled(self, index: Any) -> np.ndarray:
-        """Scale in pieces that stay in a core's cache, from the gather to the rounding."""
-        gathers = isinstance(self.rows, np.ndarray) and not isinstance(index, slice)
-        numbers = row_numbers(index, len(self)) if gathers else None
-        read = self.rows if gathers else self.rows[index]
-        block = np.empty((len(read if numbers is None else numbers), self.shape[1]), self.dtype)
-        step = max(1, PIECE_ELEMENTS // max(1, self.shape[1]))
-        for start in range(0, len(block), step):
-            rows = slice(start, start + step)
-            taken = read[rows if numbers is None else numbers[rows]]
-            block[rows] = self.scaling(np.asarray(taken, np.float64))
         return block
 
     def _refuse_gaps(self, block: np.ndarray, index: Any) -> None:
@@ -93,7 +85,7 @@ class ScaledRows(LazyRows):
         if np.isfinite(self.rows[row : row + 1][0, column]):
             raise InputError(
                 f"row {row} is so far out in column {column} that {self.dtype} cannot hold it "
-                '(once scaled): leave it out, or take dtype="float64"'
+                '(once scaled): leave it out, or Optimizer(dtype="float64")'
             )
         raise InputError(
             f"row {row}, column {column} is not a finite number; fill or leave out such rows first"

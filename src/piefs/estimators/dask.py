@@ -31,19 +31,15 @@ def by_block(estimator: Any, method: str, X: Any) -> Any:
     from dask.array import Array
 
     if hasattr(X, "_meta_nonempty") and X.ndim == 2:
-        return _of_frame(estimator, method, X)
+        answer = _answer(estimator, method, X._meta_nonempty)
+        output = "default" if isinstance(answer, np.ndarray) else "pandas"
+        model = _to_send(estimator, np.asarray(X.columns, dtype=object), output)
+        return X.map_partitions(of_block, model, method, answer, meta=answer)
     if isinstance(X, Array) and X.ndim == 2:
         return _of_array(estimator, method, X)
     raise InputError(
         f"{method} takes a Dask array of shape (rows, columns) or a Dask dataframe, not {X!r}"
     )
-
-
-def _of_frame(estimator: Any, method: str, X: Any) -> Any:
-    answer = _answer(estimator, method, X._meta_nonempty)
-    output = "default" if isinstance(answer, np.ndarray) else "pandas"
-    model = _to_send(estimator, np.asarray(X.columns, dtype=object), output)
-    return X.map_partitions(of_block, model, method, answer, meta=answer)
 
 
 def _of_array(estimator: Any, method: str, X: Any) -> Any:

@@ -16,7 +16,6 @@ from piefs.data.files import optional
 from piefs.estimators.export_template import coordinates, outputs
 
 if TYPE_CHECKING:
-    from piefs.core.model import Model
     from piefs.estimators.export import Exported
 
 OPSET, IR_VERSION = 17, 8  # of 2022: runtimes still in use know them
@@ -103,7 +102,9 @@ def onnx_bytes(exported: Exported) -> bytes:
     """The graph as the content of a file, checked by ONNX itself."""
     onnx = optional("onnx", "an ONNX file", "onnx")
     model, document, arrays = exported.model, exported.document(), exported.arrays
-    graph, dtype = Graph(onnx), input_dtype(model)
+    scaling: Any = model.scaling
+    is_far = bool(np.any(np.abs(scaling.center) > FAR * scaling.scale))
+    graph, dtype = Graph(onnx), np.dtype(np.float64 if is_far else model.dtype)
     phi = coordinates(Value(graph, "X", dtype), document, arrays)
     graph.output(phi.name, "coordinates", phi.dtype, len(model.mixing))
     if document["task"] != "coordinates":
@@ -115,7 +116,7 @@ def onnx_bytes(exported: Exported) -> bytes:
         ir_version=IR_VERSION,
         producer_name="piefs",
         producer_version=document["piefs_version"],
-        doc_string=_description(exported),
+        doc_string=f"{len(model.mixing)} coordinates of rows X, its columns as in training",
     )
     properties = {name: document[name] for name in ("piefs_version", "task")}
     listed = {name: document[name] for name in ("feature_names", "classes")}
@@ -124,13 +125,6 @@ def onnx_bytes(exported: Exported) -> bytes:
     onnx.helper.set_model_props(content, properties)
     onnx.checker.check_model(content)
     return content.SerializeToString()
-
-
-def input_dtype(model: Model) -> np.dtype:
-    """The type of X: that of the maps, unless single precision would lose a column's digits."""
-    scaling: Any = model.scaling
-    is_far = bool(np.any(np.abs(scaling.center) > FAR * scaling.scale))
-    return np.dtype(np.float64) if is_far else np.dtype(model.dtype)
 
 
 def _add_predictions(graph: Graph, values: Value, document: dict[str, Any], n: int) -> None:
@@ -145,12 +139,3 @@ def _add_predictions(graph: Graph, values: Value, document: dict[str, Any], n: i
     label = graph.node("Gather", graph.constant(labels, kind), winner)
     graph.output(probabilities, "probabilities", values.dtype, n)
     graph.output(label, "label", kind)
-
-
-def _description(exported: Exported) -> str:
-    K, d = len(exported.model.mixing), len(exported.arrays["scaling.center"])
-    text = f"{K} coordinates of rows X of {d} numbers, "
-    if exported.feature_names is None:
-        return f"{text}in the order of training."
-    made = "" if exported.table is None else ", encoded without gaps as its table says"
-    return f"{text}the columns in the order of the metadata's feature_names{made}."

@@ -33,7 +33,6 @@ ESTIMATORS: dict[str, tuple[str, ...]] = {
 FORMAT, FORMAT_2 = 3, 2
 """What is written, and what version 0.1.0 wrote (see `format2`)."""
 
-
 FITTED: dict[str, tuple[str, type, tuple[Any, ...]]] = {
     "seed_": ("seed", int, ()),
     "n_features_in_": ("n_features", int, ()),

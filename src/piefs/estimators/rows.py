@@ -253,7 +253,7 @@ def check_scaling(scaling: Scaling, dtype: np.dtype) -> None:
         column = int(np.argmin(held))
         raise InputError(
             f"column {column} has mean {center[column]:.2g} and spread {scale[column]:.2g}, beyond "
-            f'what {dtype} can hold: divide it by a constant first, or take dtype="float64"'
+            f'what {dtype} can hold: divide it by a constant first, or Optimizer(dtype="float64")'
         )
 
 
@@ -268,7 +268,7 @@ def check_reach(x: Rows) -> None:
         raise InputError(
             f"column {column} reaches {reach[column]:.2g} as the maps see it, and their Gram "
             f"error, of fourth order in the inputs, would overflow beyond {limit:.1g}: use "
-            'standardize=True, scale the column, or take dtype="float64"'
+            'standardize=True, scale the column, or Optimizer(dtype="float64")'
         )
 
 

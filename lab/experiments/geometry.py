@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from lab.experiments.data import Task
 from lab.experiments.methods import Method
 from lab.experiments.rfm import RecursiveFeatureMachine
-from piefs import PIEFSClassifier
+from piefs import Metric, PIEFSClassifier
 from piefs.report.relevance import gradient_outer_product, inverse_metric
 
 D, PLANE, N_CLASSES = 20, 2, 5
@@ -35,7 +35,7 @@ SETTINGS: dict[str, Any] = {
     "n_components": 4,
     "steps_per_component": 2000,
     "hidden": (64, 64),
-    "orthogonality": 1.0,
+    "weighting": {"orth": 1.0},
     "early_stopping": False,
 }
 
@@ -148,21 +148,13 @@ def _mutual_information(dataset: str) -> Method:
 
 METRICS: dict[str, dict[str, Any]] = {
     "off": {},
-    "agop, trace": {"metric": "agop", "metric_constraint": "trace", "metric_bound": 6.0},
-    "agop, volume": {"metric": "agop", "metric_constraint": "volume"},
-    "diag, global, trace": {
-        "metric": "diag",
-        "metric_scope": "global",
-        "metric_constraint": "trace",
-    },
-    "butterfly, global, trace": {
-        "metric": "butterfly",
-        "metric_scope": "global",
-        "metric_constraint": "trace",
-    },
+    "agop, trace": {"metric": Metric("agop", constraint="trace", bound=6.0)},
+    "agop, volume": {"metric": Metric("agop", constraint="volume")},
+    "diag, global, trace": {"metric": Metric("diag", scope="global", constraint="trace")},
+    "butterfly, global, trace": {"metric": Metric("butterfly", scope="global", constraint="trace")},
     "diag, local, volume": {"metric": "diag"},
     "trotter, local, volume": {"metric": "trotter"},
-    "cayley, local, trace": {"metric": "cayley", "metric_constraint": "trace"},
+    "cayley, local, trace": {"metric": Metric("cayley", constraint="trace")},
 }
 
 

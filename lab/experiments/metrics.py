@@ -17,26 +17,25 @@ from sklearn.pipeline import make_pipeline
 
 from lab.experiments.data import Task
 from lab.experiments.methods import Method
-from piefs import PIEFSClassifier, PIEFSTransformer
+from piefs import Metric, PIEFSClassifier, PIEFSTransformer
 
 MOST_ROWS = 10_000
 DATASETS = {"two-moons": 2, "circles": 2, "htru2": 8, "cifar10-embedding": 512, "mnist": 784}
 
-TRACE: dict[str, Any] = {"metric_constraint": "trace"}
 METRICS: dict[str, dict[str, Any]] = {
     "off": {},
     "diag, volume": {"metric": "diag"},
-    "diag, trace": {"metric": "diag", **TRACE},
-    "diag, volume, penalised": {"metric": "diag", "anisotropy": 1.0},
-    "diag, volume, bound 1": {"metric": "diag", "metric_bound": 1.0},
-    "diag, global, trace": {"metric": "diag", "metric_scope": "global", **TRACE},
+    "diag, trace": {"metric": Metric("diag", constraint="trace")},
+    "diag, volume, penalised": {"metric": Metric("diag", anisotropy=1.0)},
+    "diag, volume, bound 1": {"metric": Metric("diag", bound=1.0)},
+    "diag, global, trace": {"metric": Metric("diag", scope="global", constraint="trace")},
     "trotter, volume": {"metric": "trotter"},
-    "trotter, trace": {"metric": "trotter", **TRACE},
-    "cayley, trace": {"metric": "cayley", **TRACE},
-    "householder, trace": {"metric": "householder", **TRACE},
-    "butterfly, global, trace": {"metric": "butterfly", "metric_scope": "global", **TRACE},
-    "cayley, composed, trace": {"metric": "cayley", "metric_scope": "composed", **TRACE},
-    "agop, trace": {"metric": "agop", **TRACE},
+    "trotter, trace": {"metric": Metric("trotter", constraint="trace")},
+    "cayley, trace": {"metric": Metric("cayley", constraint="trace")},
+    "householder, trace": {"metric": Metric("householder", constraint="trace")},
+    "butterfly, global, trace": {"metric": Metric("butterfly", scope="global", constraint="trace")},
+    "cayley, composed, trace": {"metric": Metric("cayley", scope="composed", constraint="trace")},
+    "agop, trace": {"metric": Metric("agop", constraint="trace")},
     "agop, volume": {"metric": "agop"},
 }
 SUPERVISED: dict[str, Any] = {"steps_per_component": 1000, "early_stopping": False}

@@ -30,8 +30,7 @@ WINDOW_BLOCKS = 16
 MANY_ROWS = 2**24
 
 T = TypeVar("T")
-Row = dict[str, float]
-"""A row of a history: the means of an interval of steps, by name."""
+Row = dict[str, float]  # of a history: the means of an interval of steps, by name
 
 
 @dataclass(frozen=True)
@@ -68,14 +67,6 @@ class Samples:
         """The weights under p."""
         return self._or_ones(self.weight)
 
-    @property
-    def n_effective(self) -> float:
-        """How many rows of equal weight would tell as much: (Σ w)²/Σ w² (Kish)."""
-        if self.weight is None:
-            return float(len(self))
-        weights = self.weights.astype(np.float64)
-        return float(weights.sum() ** 2 / max(np.sum(weights**2), np.finfo(np.float32).tiny))
-
     @cached_property
     def label_weights(self) -> np.ndarray:
         """The weights in the readout's loss."""
@@ -84,6 +75,14 @@ class Samples:
     def _or_ones(self, weight: np.ndarray | None) -> np.ndarray:
         one = np.ones((), self.x.dtype)  # the only one in memory
         return np.broadcast_to(one, len(self)) if weight is None else np.asarray(weight, one.dtype)
+
+    @property
+    def n_effective(self) -> float:
+        """How many rows of equal weight would tell as much: (Σ w)²/Σ w² (Kish)."""
+        if self.weight is None:
+            return float(len(self))
+        weights = self.weights.astype(np.float64)
+        return float(weights.sum() ** 2 / max(np.sum(weights**2), np.finfo(np.float32).tiny))
 
 
 @dataclass(frozen=True)
@@ -187,7 +186,7 @@ def chunks(
 ) -> Iterator[tuple[Batch, int, int]]:
     """Chunks for the steps first_step … n_steps of map k, as (chunk, its first step, its steps).
 
-    All chunks have `length` batches; the surplus of the last one is there for its shape only.
+    All have `length` batches; the surplus of the last one is there for its shape only.
     """
     start, shape = first_step * batch_size, (length, batch_size)
     stream = row_stream(seed, k, len(samples), start, length * batch_size, window)

@@ -11,6 +11,7 @@ import hashlib
 import json
 import time
 import warnings
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,8 @@ from piefs.training.state import MOST_RATE_CUTS, TrainState
 
 CHECKPOINT_VERSION = 3
 DIGEST_ROWS = 1000  # of rows in a file: reading all of them would take as long as a pass
-PLAIN_FIELDS = (
-    *("k", "step", "energies", "log_scale_ranges"),
-    *("steps", "interval", "history", "rate_cuts"),
-)
+ARRAYS = ("params", "opt_state", "frozen", "best")
+PLAIN_FIELDS = [f.name for f in fields(TrainState) if f.name not in ARRAYS]
 
 
 class Checkpoint:

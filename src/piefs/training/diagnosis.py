@@ -41,11 +41,11 @@ LEARNED_BY_HEART, SPOILED = 0.03, 0.1
 """The loss on training rows of a saturated readout, and how far that on validation rows has risen
 from its lowest."""
 
+# Scores, the gap between training and validation rows that is reported, and its wording.
 GAPS = (
     ("accuracy", 0.02, lambda gap: f"{100 * gap:.1f} points of accuracy"),
     ("r2", 0.05, lambda gap: f"{gap:.2f} of R²"),
 )
-"""Scores, the gap between training and validation rows that is reported, and its wording."""
 
 LABEL_ROWS = 2**20  # whose weights are in memory in double precision at a time
 

@@ -26,7 +26,7 @@ from piefs.errors import InputError, PiefsError
 from piefs.training.runtime import keep_memory
 
 Job = tuple[Any, ...]
-MOST_DEATHS = 2  # how many processes a job may take down, running alone, before it is given up
+MOST_DEATHS = 2  # of processes that run a job alone, before it is given up
 THREADS = ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 ENVIRONMENT = dict.fromkeys(THREADS, "1") | {"PYTHONWARNINGS": "ignore"}
 """Of a process; XLA reads NPROC, and gains more from a second process than from a second core."""
@@ -125,13 +125,12 @@ class Workers:
         """Replace processes that have died."""
 
     def _alone(self, job: Job) -> Ended:
-        code = None
         for _ in range(MOST_DEATHS):
             future = self.submit(job)
             if not _is_dead(future):
                 return _ended(job, future)
-            code = re.search(r"\w+\(-?\d+\)", str(future.exception()))
             self.renew()
+        code = re.search(r"\w+\(-?\d+\)", str(future.exception()))
         message = f"its process died {1 + MOST_DEATHS} times (exit code {code and code[0]})"
         return Ended(job, None, JobError(message))
 

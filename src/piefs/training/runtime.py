@@ -105,10 +105,9 @@ HEARTBEAT_SECONDS, START_SECONDS, LINGER_SECONDS = 15, 120, 2
 
 
 def join(coordinator: str, n_processes: int | None, process: int | None) -> None:
-    """Connect to the other processes, by the address of the first one or by the cluster's.
+    """Connect to the other processes, by the first one's address or, "auto", by the scheduler's.
 
-    With the coordinator "auto", JAX asks the cluster's scheduler (Slurm, Kubernetes, Open MPI and
-    others that it knows) for address and numbers.
+    Slurm, Kubernetes, Open MPI and others that JAX knows tell address and numbers.
     """
     import jax
 
@@ -123,16 +122,15 @@ def join(coordinator: str, n_processes: int | None, process: int | None) -> None
         jax.distributed.initialize(**given)
     except (RuntimeError, ValueError) as error:
         said = " ".join(str(error).split())[:300]
-        if coordinator == DETECTED:
-            raise InputError(
-                f"JAX does not recognise a cluster here ({said}); give --coordinator HOST:PORT, "
-                "--num-processes and --process-id"
-            ) from error
-        raise InputError(
-            f"the processes did not connect at {coordinator} within {START_SECONDS} s ({said}); "
-            "check that all were started, each with its own number, and that the address can be "
-            "reached"
-        ) from error
+        reason = (
+            f"JAX does not recognise a cluster here ({said}); give --coordinator HOST:PORT, "
+            "--num-processes and --process-id"
+            if coordinator == DETECTED
+            else f"the processes did not connect at {coordinator} within {START_SECONDS} s "
+            f"({said}); check that all were started, each with its own number, and that the "
+            "address can be reached"
+        )
+        raise InputError(reason) from error
     _connect_silently(devices_of("all"))
 
 

@@ -125,12 +125,14 @@ class Workers:
         """Replace processes that have died."""
 
     def _alone(self, job: Job) -> Ended:
+        died = ""
         for _ in range(MOST_DEATHS):
             future = self.submit(job)
             if not _is_dead(future):
                 return _ended(job, future)
+            died = str(future.exception())
             self.renew()
-        code = re.search(r"\w+\(-?\d+\)", str(future.exception()))
+        code = re.search(r"\w+\(-?\d+\)", died)
         message = f"its process died {1 + MOST_DEATHS} times (exit code {code and code[0]})"
         return Ended(job, None, JobError(message))
 

@@ -123,10 +123,10 @@ def test_score_shows_a_table_and_one_row_has_no_r2(homes, capsys):
     folder, _ = homes
     score(folder / "run", folder / "new.csv")
     shown = capsys.readouterr().out
-    assert all(name in shown for name in ("r2", "rmse", "mae", "gram_error"))
+    assert all(name in shown for name in ("R²", "RMSE", "MAE", "Gram error"))
     (folder / "one.csv").write_text("flat,area,district,rooms,price\nF1,50,north,2,150\n")
     score(folder / "run", folder / "one.csv")
-    r2 = next(line for line in capsys.readouterr().out.splitlines() if " r2 " in line)
+    r2 = next(line for line in capsys.readouterr().out.splitlines() if " R² " in line)
     assert "–" in r2
 
 

@@ -132,7 +132,7 @@ def score(
     opened = open_model(model)
     predictor, encoded = opened.predictor, read_rows(opened, rows)
     y, known = _truth(opened, encoded, target or opened.document["target"], rows.data)
-    from piefs.report.scores import classification_scores, regression_scores
+    from piefs.report.scores import SHOWN, classification_scores, regression_scores
 
     measure = regression_scores if opened.is_regressor else classification_scores
     part = Split(encoded.x[known], y[known])
@@ -140,20 +140,12 @@ def score(
     if as_json:
         print(json.dumps(result))
         return
-    table = RichTable("score", escape(rows.data))
-    for name, value in result.items():
-        label = "calibration error (ece)" if name == "ece" else name
-        table.add_row(label, _formatted(name, value))
+    table = RichTable("score", f"{escape(rows.data)}, {len(part):,} rows")
+    for name, label, form in SHOWN:
+        if name in result:
+            value = result[name]
+            table.add_row(label, "–" if value is None or value != value else form(value))
     Console().print(table)
-
-
-def _formatted(name: str, value: float | None) -> str:
-    """A score as a table shows it; errors of numbers are in units of the target, of any size."""
-    if value is None or value != value:
-        return "–"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.4g}" if name in ("rmse", "mae") else f"{value:.4f}"
 
 
 def _truth(

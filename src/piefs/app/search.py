@@ -149,8 +149,9 @@ class Search:
                     else:
                         tell("fits", min(len(self.records) - 1, n_fits), n_fits)
                 losses = [self.records.get(_key(one, share), {}).get("loss") for one in candidates]
-                if share == SHARES[0]:
-                    self._learn(trials, losses)
+                if share == SHARES[0]:  # which all have: Optuna learns from these
+                    for trial, loss in zip(trials, losses, strict=True):
+                        self.study.tell(trial, loss, state=self.failed if loss is None else None)
                 order = sorted((loss, i) for i, loss in enumerate(losses) if loss is not None)
                 candidates = [candidates[i] for _, i in order[: -(-len(candidates) // KEPT)]]
 
@@ -162,11 +163,6 @@ class Search:
             self.study.enqueue_trial({f"change {self.names[trial.number % len(self.names)]}": True})
             trial = self.study.ask()
         return trial
-
-    def _learn(self, trials: list[Any], losses: list[float | None]) -> None:
-        """Optuna learns from the losses of the fewest steps, which all candidates have."""
-        for trial, loss in zip(trials, losses, strict=True):
-            self.study.tell(trial, loss, state=self.failed if loss is None else None)
 
     def _fits(
         self, workers: Workers, candidates: list[Keywords], share: float, deadline: float

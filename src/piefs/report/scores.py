@@ -32,8 +32,11 @@ SCORES = (
     ("mae", "MAE", lambda value: f"{value:.4g}"),
 )
 """The scores of predictions: the key in the metrics, a name for people, the value as text."""
-SHOWN = (*SCORES, ("gram_error", "Gram error ‖C − I‖²", lambda value: f"{value:.4f}"))
-"""All that is shown of a run."""
+SHOWN = (
+    *SCORES,
+    ("gram_error_unbiased", "Gram error ‖C − I‖²", lambda value: f"{max(value, 0.0):.4f}"),
+)
+"""All that is shown of a run; few rows' own Gram matrix would be off by chance alone."""
 
 
 def probe(transformer: BasePIEFS, *, is_regression: bool) -> Pipeline:

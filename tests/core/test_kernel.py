@@ -45,6 +45,7 @@ def test_the_evidence_is_that_of_a_gaussian_process(rng):
     """Up to its constant, with the scale that makes it largest."""
     x, y = toy(rng, outputs=1)
     n, weight = len(x), rng.uniform(0.5, 2, 40)
+    weight /= weight.mean()
     p = np.array([0.1, -0.3, 0.2, -2.0, -0.5, -1.0])
     s = Kernel(p[:3], np.exp(p[4]), np.exp(p[5]))(x, x)
     s += np.diag(np.exp(p[3]) / weight + kernel.JITTER)

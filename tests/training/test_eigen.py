@@ -109,7 +109,7 @@ def test_fits_without_a_row_are_those_of_the_other_rows(is_weighted):
     psi, alpha = blocks.features(samples.x) - sums.mean, 0.5
     q = np.sum((psi @ (sums.u / np.sqrt(sums.s + alpha))) ** 2, axis=1) + 1 / sums.mass
     fit = psi @ sums.u @ (sums.t / (sums.s + alpha)[:, None])
-    found = eigen.left_out_fit(fit, q, samples, labels, np.arange(60))
+    found = eigen.left_out_fit(fit, q, labels, np.arange(60))
     expected = [refitted(psi, labels, weights, alpha, i) for i in range(60)]
     np.testing.assert_allclose(found, expected, atol=1e-7)
 

@@ -141,15 +141,15 @@ class KernelMaps:
 class Evidence:
     """Minus twice the log evidence, a row and output, of Gaussian processes with this kernel.
 
-    F(p) = log(yᵀS⁻¹y/n) + log det S/n + prior, S = K + σ² diag(1/w), for p = (log λ, log σ², log a,
-    log c); the scale of the process is profiled out. All columns of y share S. The prior holds
-    each log λ_i near their mean. Its gradient is ∂F/∂p = tr(H ∂S/∂p), H = S⁻¹/n − ααᵀ/yᵀα,
-    α = S⁻¹y.
+    F(p) = log(yᵀS⁻¹y/N) + (log det S + (N − n) log σ²)/N + prior, S = K + σ² diag(1/w), for p =
+    (log λ, log σ², log a, log c); the scale of the process is profiled out. Row i stands for w_i
+    equal ones, N = Σ w. All columns of y share S. The prior holds each log λ_i near their mean. But
+    for (N − n)/N, ∂F/∂p = tr(H ∂S/∂p) with H = S⁻¹/N − ααᵀ/yᵀα and α = S⁻¹y.
     """
 
     def __init__(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, n_outputs: int) -> None:
         self.x, self.y, self.n_outputs = x, y, n_outputs
-        self.reach, self.noises = 0.5 * np.abs(x), 1 / weight
+        self.reach, self.noises, self.mass = 0.5 * np.abs(x), 1 / weight, float(weight.sum())
         apart = [pdist(column[:, None], "cityblock") for column in x.T]
         self.apart = np.stack(apart, dtype=np.float32)  # of pairs of rows, (d, n(n − 1)/2)
         self.product = x @ x.T / x.shape[1]
@@ -169,15 +169,21 @@ class Evidence:
         alpha = inverse @ self.y
         squares = float(np.sum(alpha * self.y))
         h = inverse
-        h /= n
+        h /= self.mass
         h -= alpha @ (alpha.T / squares)
         pairs = squareform(h, checks=False).astype(np.float32)
         sums = h.sum(axis=1)
         g = 2 * a * (self.reach.T @ sums) - 2 * (self.apart @ (pairs * (e + np.float32(0.5 * a))))
         spread = p[:d] - p[:d].mean()
-        value = np.log(squares / (n * self.n_outputs)) + log_det / n
+        extra = 1 - n / self.mass
+        value = np.log(squares / (self.mass * self.n_outputs)) + log_det / self.mass
+        value += extra * np.log(noise)
         bent = 2 * (reach @ sums) - float(pairs @ apart)
-        others = [noise * (np.diag(h) @ self.noises), a * bent, c * np.sum(h * self.product)]
+        others = [
+            noise * (np.diag(h) @ self.noises) + extra,
+            a * bent,
+            c * np.sum(h * self.product),
+        ]
         gradient = np.array([*(lam * g + 2 * PRIOR * spread / d), *others])
         return float(value + PRIOR * np.mean(spread**2)), gradient
 
@@ -214,7 +220,8 @@ def learned(
     y are centred targets, (n, C); `equal` keeps all λ_i the same.
     """
     d = x.shape[1]
-    log_lam, log_noise = equal_rates(x[:EQUAL_ROWS], y[:EQUAL_ROWS])
+    few = slice(EQUAL_ROWS)
+    log_lam, log_noise = equal_rates(x[few], y[few], weight[few])
     evidence = Evidence(x, y, weight, n_outputs)
 
     def tied(q: np.ndarray) -> tuple[float, np.ndarray]:
@@ -233,12 +240,13 @@ def typical_distance(x: np.ndarray) -> float:
     return float(np.median(apart)) if len(apart) and np.median(apart) > 0 else 1.0
 
 
-def equal_rates(x: np.ndarray, y: np.ndarray) -> tuple[float, float]:
+def equal_rates(x: np.ndarray, y: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """Logarithms of the equal λ and the noise of the smallest leave-one-out error."""
     apart, typical, best = squareform(pdist(x, "cityblock")), typical_distance(x), (np.inf, 0, 0)
+    root = np.sqrt(weight)[:, None]
     for width in WIDTHS:
-        s, u = la.eigh(np.exp(-apart / (width * typical)), driver="evd", check_finite=False)
-        t = u.T @ y
+        s, u = np.linalg.eigh(root * np.exp(-apart / (width * typical)) * root.T)
+        t = u.T @ (root * y)
         for ridge in RIDGES:
             q = 1 / (np.maximum(s, 0) + ridge)
             error = (((u @ (q[:, None] * t)) / (u**2 @ q)[:, None]) ** 2).sum()

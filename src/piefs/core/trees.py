@@ -165,8 +165,8 @@ def _built(structure: Any, arrays: dict[str, np.ndarray], path: str, largest: in
         raise ModelFileError(f"unknown kind {structure['kind']!r} in model.json")
     kind = _class_of(structure["kind"])
     static = {name: _static(structure[name], largest) for name in _names(kind, static=True)}
-    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
-    parts = {f.name: None for f in fields if f.default is None} | structure  # of earlier versions
+    fields = getattr(kind, "__dataclass_fields__", {})  # a model of earlier versions may lack some
+    parts = {name: None for name, f in fields.items() if f.default is None} | structure
     children = {n: _built(parts[n], arrays, _joined(path, n), largest) for n in _names(kind)}
     return kind(**static, **children)
 

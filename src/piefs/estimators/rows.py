@@ -223,8 +223,11 @@ def robust_scaling(X: Rows, weight: np.ndarray | None, deviation: np.ndarray) ->
     Where half of a column is one number, its standard deviation counts.
     """
     rows = np.linspace(0, len(X) - 1, min(len(X), SCALING_ROWS)).astype(int)
-    how: Any = {} if weight is None else {"weights": weight[rows], "method": "inverted_cdf"}
-    low, median, high = np.quantile(np.asarray(X[rows], float), [0.25, 0.5, 0.75], axis=0, **how)
+    part = np.ones(len(rows)) if weight is None else weight[rows]
+    quartiles: Any = {"weights": part, "method": "inverted_cdf"}  # two of a row are a weight of two
+    low, median, high = np.quantile(
+        np.asarray(X[rows], float), [0.25, 0.5, 0.75], axis=0, **quartiles
+    )
     spread = (high - low) / 1.35
     return Scaling(median, np.where(spread > 0, spread, deviation), CLIP)
 

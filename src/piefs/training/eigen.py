@@ -27,8 +27,9 @@ from piefs.training.config import Settings
 from piefs.training.diagnosis import loss_by_chance
 from piefs.training.evaluation import blockwise, weighted_gram
 from piefs.training.features import Blocks, Features, Sums, accumulated
-from piefs.training.labels import Labels, within_reach
+from piefs.training.labels import Labels, standardized, within_reach
 from piefs.training.readout import (
+    are_counts,
     check_readable,
     fewest_within_error,
     log_deviations,
@@ -68,6 +69,7 @@ def solve(
     check_readable(samples)
     if len(samples) < 2:
         raise InputError("n_samples=1: two rows at least are needed")
+    samples = _weighed(samples)
     labels, draw = Labels.of(samples, task), np.random.default_rng(settings.seed)
     kernel = _kernel(samples, labels, settings, draw)
     dtype = np.float64 if len(samples) <= ROWS_IN_DOUBLE else np.float32
@@ -123,9 +125,9 @@ def without_own_label(
     ridge = sums.t * inverse[:, None]
     for numbers, p in blocks.of(chosen):
         fit, q = p @ ridge.astype(p.dtype), p**2 @ inverse.astype(p.dtype) + 1 / sums.mass
-        found[numbers] = fit - left_out_fit(fit, q, blocks.samples, labels, numbers)
+        found[numbers] = fit - left_out_fit(fit, q, labels, numbers)
         # Coordinates have no offset: what the other rows' mean moves is not theirs.
-        w = blocks.samples.weights[numbers].astype(float)[:, None]
+        w = labels.unit[numbers][:, None]
         found[numbers] -= w * labels.boost * labels.y[numbers] / (sums.mass - w)
     return blocks.samples.devices.total(found)[chosen]
 
@@ -148,22 +150,41 @@ def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Ke
     labelled = np.flatnonzero(rows.is_labelled & (samples.weights > 0))
     n_rows = METRIC_ROWS if len(samples) <= ROWS_FOR_MORE else MORE_METRIC_ROWS
     most = min(n_rows, max(20, int(np.sqrt(2 * METRIC_ELEMENTS / d))))
-    some = np.sort(draw.permutation(labelled)[:most])
-    x = _at(samples, some)
-    if not rows.y.shape[1]:
+    some = labelled
+    if len(labelled) > ROWS_FOR_MORE:
+        some = np.sort(draw.permutation(labelled)[:most])
+    x, y, weight = _at(samples, some), rows.y[some], samples.weights[some].astype(float)
+    _, first, place = np.unique(np.hstack([x, y]), axis=0, return_index=True, return_inverse=True)
+    x, y, weight = x[first], y[first], np.bincount(place.ravel(), weight)  # equal rows are one
+    some = draw.permutation(len(x))[:most]
+    x, y, weight = x[some], y[some], weight[some]
+    if not y.shape[1]:
         return Kernel(np.full(d, -np.log(typical_distance(x))))
-    y, weight = rows.y[some], samples.weights[some].astype(float)
-    weight = weight / weight.mean()
     equal = settings.metric.name == "off"
-    return learned(x, y - y.mean(axis=0), weight, rows.n_outputs, equal=equal)[0]
+    y = y - np.average(y, axis=0, weights=weight)
+    return learned(x, y, weight, rows.n_outputs, equal=equal)[0]
+
+
+def _weighed(samples: Samples) -> Samples:
+    """Weights that count equal rows as they are, others with a mean of one."""
+
+    def mean_one(weight: np.ndarray | None) -> np.ndarray | None:
+        if weight is None or are_counts(weight):
+            return weight
+        return weight / weight[weight > 0].mean(dtype=float)
+
+    weight, label_weight = mean_one(samples.weight), mean_one(samples.label_weight)
+    return replace(samples, weight=weight, label_weight=label_weight)
 
 
 def _landmarks(samples: Samples, draw: Any) -> np.ndarray:
     """Rows at random, all of them different: equal ones make k(Z, Z) singular."""
     affords_more = ROWS_FOR_MORE < len(samples) <= MANY_ROWS
     most = MORE_LANDMARKS if affords_more else LANDMARKS
-    some = draw.permutation(np.flatnonzero(samples.weights > 0))[: 2 * most]
-    distinct = np.unique(_at(samples, np.sort(some)), axis=0)
+    some = np.flatnonzero(samples.weights > 0)
+    if len(some) > 2 * most:
+        some = np.sort(draw.permutation(some)[: 2 * most])
+    distinct = np.unique(_at(samples, some), axis=0)
     return distinct[draw.permutation(len(distinct))[:most]]
 
 
@@ -179,14 +200,12 @@ def _spread(is_labelled: np.ndarray, all_up_to: int, most: int) -> np.ndarray:
     return rows[np.linspace(0, len(rows) - 1, most).astype(int)]
 
 
-def left_out_fit(
-    fit: np.ndarray, q: np.ndarray, samples: Samples, labels: Labels, rows: np.ndarray
-) -> np.ndarray:
-    """What a ridge regression says of rows if each is left out: (f − wqβy)/(1 − wq), exactly.
+def left_out_fit(fit: np.ndarray, q: np.ndarray, labels: Labels, rows: np.ndarray) -> np.ndarray:
+    """What a ridge regression says of rows if each is left out: (f − uqβy)/(1 − uq), exactly.
 
-    q = ψᵀ(H + α)⁻¹ψ, by the formula of Sherman and Morrison.
+    q = ψᵀ(H + α)⁻¹ψ, u is the weight that is left out; by the formula of Sherman and Morrison.
     """
-    leverage = np.minimum(samples.weights[rows].astype(float) * q, MOST_LEVERAGE)[:, None]
+    leverage = np.minimum(labels.unit[rows] * q, MOST_LEVERAGE)[:, None]
     return (fit - leverage * labels.boost * labels.y[rows]) / (1 - leverage)
 
 
@@ -203,7 +222,7 @@ def least_left_out_error(blocks: Blocks, labels: Labels, sums: Sums) -> float:
         leverages = p**2 @ inverse.astype(p.dtype) + 1 / sums.mass
         fits = np.split(p @ ridges.astype(p.dtype), len(RIDGES), axis=1)
         for i, (q, fit) in enumerate(zip(leverages.T, fits, strict=True)):
-            wrong = y - left_out_fit(fit, q, samples, labels, numbers)
+            wrong = y - left_out_fit(fit, q, labels, numbers)
             errors[i] += weight @ np.sum(wrong**2, axis=1)
     return float(RIDGES[int(np.argmin(samples.devices.total(errors)))])
 
@@ -226,8 +245,9 @@ def signs(phi: np.ndarray, samples: Samples, labels: Labels) -> np.ndarray:
     Of two classes it is the second.
     """
     rows = _spread(labels.is_labelled, RIDGE_ROWS, RIDGE_ROWS)
-    phi, x, y = phi[rows] / len(rows), _at(samples, rows), labels.y[rows] * labels.scale
-    x = (x - x.mean(axis=0)) / np.maximum(x.std(axis=0), np.finfo(float).tiny)
+    weight = samples.weights[rows].astype(float)
+    phi, x = phi[rows] * (weight / weight.sum())[:, None], _at(samples, rows)
+    y, x = labels.y[rows] * labels.scale, standardized(x, weight / weight.sum())
     none = np.zeros((phi.shape[1], 1))
     by_label, by_input = np.hstack([phi.T @ y, none]), phi.T @ x
     by_label *= 1 + 1e-6 * np.arange(by_label.shape[1])  # of two equal ones the second
@@ -246,7 +266,8 @@ def _readout(left_out: np.ndarray, labelled: Samples, task: Task) -> Readout:
     if not task.n_outputs:
         return Readout(np.zeros((0, left_out.shape[1])), np.zeros(0))
     if task.kind == "regression":
-        labelled = replace(labelled, target=within_reach(labelled.targets))
+        mass = labelled.label_weights.astype(float)
+        labelled = replace(labelled, target=within_reach(labelled.targets, mass))
     return solved_readout(left_out, labelled, task.n_outputs)
 
 

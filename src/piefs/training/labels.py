@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from piefs.training.batches import Samples
+from piefs.training.readout import are_counts
 from piefs.training.solvers import Task
 
 FAR_OUT = 10.0
@@ -24,6 +25,7 @@ class Labels(NamedTuple):
     y: np.ndarray
     boost: float
     is_labelled: np.ndarray
+    unit: np.ndarray  # of a row's weight, that is left out at a time
     scale: np.ndarray
     n_outputs: int  # that are independent of each other
 
@@ -33,8 +35,9 @@ class Labels(NamedTuple):
         weights = samples.weights.astype(float)
         label = samples.label_weights.astype(float)
         is_labelled = label > 0
+        unit = np.minimum(weights, 1) if are_counts(weights) else weights
         if samples.target is None:
-            return cls(np.zeros((len(samples), 0)), 1.0, is_labelled, np.ones(0), 0)
+            return cls(np.zeros((len(samples), 0)), 1.0, is_labelled, unit, np.ones(0), 0)
         at = np.flatnonzero(is_labelled)
         mass = label[at] / label[at].sum()
         if task.kind == "classification":
@@ -43,19 +46,19 @@ class Labels(NamedTuple):
             y, scale = (y - shares)[:, shares > 0], 1 / np.sqrt(shares[shares > 0])
             n_outputs = y.shape[1] - 1
         else:
-            bounded = within_reach(samples.target[at].astype(float))
+            bounded = within_reach(samples.target[at].astype(float), mass)
             y = np.hstack([standardized(bounded, mass), standardized(scores(bounded, mass), mass)])
             scale, n_outputs = np.ones(y.shape[1]), y.shape[1]
         ratio = label[at] / np.maximum(weights[at], np.finfo(float).tiny)
         found = np.zeros((len(samples), y.shape[1]))
         found[at] = y * (ratio / np.average(ratio, weights=weights[at]))[:, None]
         boost = weights.sum() / weights[at].sum()
-        return cls(found, boost, is_labelled, scale, n_outputs)
+        return cls(found, boost, is_labelled, unit, scale, n_outputs)
 
 
-def within_reach(y: np.ndarray) -> np.ndarray:
+def within_reach(y: np.ndarray, mass: np.ndarray) -> np.ndarray:
     """Columns of numbers, those that lie far beyond the quartiles moved to that distance."""
-    low, high = np.quantile(y, [0.25, 0.75], axis=0)
+    low, high = np.quantile(y, [0.25, 0.75], axis=0, weights=mass, method="inverted_cdf")
     reach = np.where(high > low, FAR_OUT * (high - low), np.inf)
     return np.clip(y, low - reach, high + reach)
 

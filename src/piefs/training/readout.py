@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import ndtri
-from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 
@@ -45,13 +45,12 @@ def solved_readout(phi: np.ndarray, samples: Samples, n_outputs: int) -> Readout
     """
     rows = np.flatnonzero(samples.label_weights > 0)
     weight = np.asarray(samples.label_weights[rows], np.float64)
-    weight /= weight.mean()
+    weight = weight if are_counts(weight) else weight / weight.mean()
     phi, targets = np.asarray(phi[rows], np.float64), samples.targets[rows]
     dtype: Any = samples.x.dtype
     if targets.ndim > 1:
-        line: Any = RidgeCV(PENALTIES).fit(phi, targets, weight)
-        slopes = line.coef_.reshape(-1, phi.shape[1])
-        return Readout(slopes.astype(dtype), line.intercept_.astype(dtype))
+        slopes, offsets = ridge_lines(phi, targets.astype(float), weight)
+        return Readout(slopes.astype(dtype), offsets.astype(dtype))
     curve: Any = LogisticRegression(C=1.0, max_iter=1000).fit(phi, targets, weight)
     slopes, offsets = curve.coef_, curve.intercept_
     if len(slopes) == 1:  # two classes: the logit of the second, that of the first being zero
@@ -62,13 +61,39 @@ def solved_readout(phi: np.ndarray, samples: Samples, n_outputs: int) -> Readout
     return Readout(weights.astype(dtype), bias.astype(dtype))
 
 
+def are_counts(weight: np.ndarray) -> bool:
+    """Whether weights say how many equal rows each stands for: whole numbers, one among them."""
+    return bool(np.any(weight == 1) and np.all(weight == np.round(weight)))
+
+
+def ridge_lines(
+    phi: np.ndarray, y: np.ndarray, weight: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Slopes (o, K) and offsets (o,) of ridge regressions, their penalties by leave-one-out."""
+    mass, unit = weight.sum(), np.minimum(weight, 1) if are_counts(weight) else weight
+    means = weight @ phi / mass, weight @ y / mass
+    x, y = phi - means[0], y - means[1]
+    s, u = np.linalg.eigh((x * weight[:, None]).T @ x)
+    p, best = x @ u, np.full(y.shape[1], np.inf)
+    t, slopes = p.T @ (weight[:, None] * y), np.zeros((y.shape[1], phi.shape[1]))
+    for penalty in PENALTIES:
+        inverse = 1 / (np.maximum(s, 0) + penalty)
+        q = unit * (p**2 @ inverse + 1 / mass)
+        wrong = (y - p @ (t * inverse[:, None])) / np.maximum(1 - q, 1e-6)[:, None]
+        errors = weight @ wrong**2
+        slopes[errors < best] = (u @ (t * inverse[:, None])).T[errors < best]
+        best = np.minimum(best, errors)
+    return slopes, means[1] - slopes @ means[0]
+
+
 def log_deviations(phi: np.ndarray, readout: Readout, samples: Samples) -> Readout:
     """log σ of the errors of numbers read off left-out coordinates, as a readout of these.
 
     Of min Σ_i w_i (log σ_i + e_i²/(2σ_i²)) + |v|²/2 for log σ = b + v·φ, then b is moved so that
     intervals of 50, 80 and 95 % hold these shares of the rows, as near as one number can.
     """
-    weight = samples.label_weights.astype(float) / samples.label_weights.mean(dtype=float)
+    weight = samples.label_weights.astype(float)
+    weight = weight if are_counts(weight) else weight / weight.mean()
     errors = samples.targets - readout(phi)
     inputs = np.hstack([np.ones((len(phi), 1)), phi])
     penalty = np.array([0.0, *[1.0] * phi.shape[1]])
@@ -86,7 +111,9 @@ def log_deviations(phi: np.ndarray, readout: Readout, samples: Samples) -> Reado
         begin[0] = 0.5 * np.log(np.average(squares, weights=weight))
         v = minimize(loss, begin, jac=True, method="L-BFGS-B").x
         scaled = np.abs(e) * np.exp(-inputs @ v)
-        ratios = np.quantile(scaled, COVERED) / ndtri(0.5 + np.array(COVERED) / 2)
+        ratios = np.quantile(scaled, COVERED, weights=weight, method="inverted_cdf") / ndtri(
+            0.5 + np.array(COVERED) / 2
+        )
         v[0] += np.mean(np.log(np.maximum(ratios, np.finfo(float).tiny)))
         found.append(v)
     lines = np.array(found)

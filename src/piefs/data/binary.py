@@ -148,8 +148,8 @@ def _parquet(path: Path) -> Iterator[Any]:
 def read_arrow(path: Path) -> Table:
     """A Parquet file, or an Arrow one, whose name ends in `.arrow` or `.feather`."""
     if path.suffix.lower() == ".parquet":
+        parquet_footers([path])
         with _parquet(path) as file:
-            _decoded_bytes(path, file.metadata)
             content = file.read()
     else:
         content = arrow_module("pyarrow.feather", path).read_table(path, memory_map=False)
@@ -184,28 +184,23 @@ class ParquetFooter(NamedTuple):
 
 
 def parquet_footers(files: Sequence[Path]) -> list[ParquetFooter]:
-    """The footers of files, which have rows."""
+    """The footers of files, which have rows, no more than their bytes could hold."""
     footers = []
     for path in files:
         with _parquet(path) as file:
             about, schema = file.metadata, file.schema_arrow
             if not distinct(schema.names, path):
                 raise InputError(f"{path} has no columns; add some")
-            n_rows = [about.row_group(i).num_rows for i in range(about.num_row_groups)]
+            groups = [about.row_group(i) for i in range(about.num_row_groups)]
+            n_rows = [group.num_rows for group in groups]
             if min(n_rows, default=0) < 0 or sum(n_rows) != about.num_rows:
                 raise ValueError("the rows of its groups do not add up")
-            n_bytes = _decoded_bytes(path, about)
+            n_bytes = sum(group.total_byte_size for group in groups)
+            require_plausible(path, max(8 * about.num_rows * about.num_columns, n_bytes))
             footers.append(ParquetFooter(path, schema, n_rows, about.num_rows, n_bytes))
     if not sum(footer.n_rows for footer in footers):
         raise InputError(f"{listing(map(str, files), 3)} has columns but no rows; add rows")
     return footers
-
-
-def _decoded_bytes(path: Path, about: Any) -> int:
-    """The size of a Parquet file's decoded cells, if its bytes could hold them."""
-    n_bytes = sum(about.row_group(i).total_byte_size for i in range(about.num_row_groups))
-    require_plausible(path, max(8 * about.num_rows * about.num_columns, n_bytes))
-    return n_bytes
 
 
 def parquet_batches(

@@ -150,10 +150,7 @@ def _parts(source: Source, target: Target, options: TableOptions, notices: list[
 def _in_memory(
     source: Source, parts: SplitRows, seed: int, notices: list[str]
 ) -> tuple[Table, np.ndarray, SplitRows]:
-    """The rows held in memory, their numbers, and the places of the parts among them.
-
-    Of training rows in a file these are a sample, which judges the columns.
-    """
+    """The rows held in memory (a sample, if in a file), their numbers, and the parts' places."""
     if isinstance(source, Table):
         return source, np.arange(len(source)), parts
     sample = _at_most(parts[0], seed, max(MOST_HELD_OUT, SAMPLE_CELLS // len(source.names)))

@@ -73,8 +73,7 @@ def _answer(estimator: Any, method: str, row: Any) -> Any:
 def _to_send(estimator: Any, names: np.ndarray | None, output: str) -> Any:
     """A small copy of a fitted estimator, which travels once to each worker.
 
-    It expects the columns that were checked already, so that no block is warned of, and gives the
-    output that was asked for here, whatever is configured elsewhere.
+    It expects the columns checked already, and gives the output that was asked for here.
     """
     from dask.delayed import delayed
 

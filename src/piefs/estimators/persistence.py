@@ -187,11 +187,7 @@ def _check(model: Any, settings: Settings, document: dict[str, Any]) -> None:
 
 
 def to_plain(value: Any) -> Any:
-    """A value with dicts that name a class in place of what only this library knows.
-
-    Pickles and skops files then hold no others. A metric or a weighting of the user's own stays
-    the object that it is.
-    """
+    """A value with dicts that name a class in place of what only this library knows."""
     if isinstance(value, Model):
         try:
             return {KIND: "Model", "structure": structure_of(value), "arrays": named_arrays(value)}

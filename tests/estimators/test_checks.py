@@ -37,6 +37,13 @@ def test_scikit_learn_check(estimator, check):
     checked(estimator, check)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([PIEFSClassifier(), PIEFSRegressor(), PIEFSTransformer()])
+def test_scikit_learn_check_of_default_settings(estimator, check):
+    """In closed form, and with no failure declared beforehand."""
+    check(estimator)
+
+
 @pytest.mark.slow  # all three share `fit`
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @parametrize_with_checks(

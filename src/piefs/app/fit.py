@@ -218,7 +218,7 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         message = Finding.from_document(warning).message
         console.print(f"[yellow]Warning:[/yellow] {escape(message)}", soft_wrap=True)
     energies = ", ".join(f"{energy:.3g}" for energy in metrics["energies"])
-    console.print(f"Energies of the {len(metrics['energies'])} maps: {energies}")
+    console.print(f"Energies of the {len(metrics['energies'])} maps: {energies}", soft_wrap=True)
     steps, saved = metrics["steps"], metrics["steps_saved"]
     if saved:
         saved = f"{saved:,} of {steps + saved:,} steps"

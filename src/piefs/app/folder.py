@@ -25,12 +25,9 @@ class RunFolder:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.model = self.path / "model"
-        self.metrics = self.path / "metrics.json"
-        self.history = self.path / "history.csv"
-        self.figures = self.path / "figures"
-        self.evidence = self.path / EVIDENCE
-        self.report = self.path / PAGE
+        self.model, self.figures = self.path / "model", self.path / "figures"
+        self.metrics, self.history = self.path / "metrics.json", self.path / "history.csv"
+        self.evidence, self.report = self.path / EVIDENCE, self.path / PAGE
         self.checkpoint = self.path / "checkpoint.safetensors"
 
     @property

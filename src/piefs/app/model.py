@@ -148,7 +148,7 @@ def tell_model(model: FittedModel, console: Console) -> None:
         settings.add_row(name, escape(_shown(value)))
     console.print(settings)
     energies = ", ".join(f"{energy:.3g}" for energy in document["energies"])
-    console.print(f"energies of the {len(document['energies'])} maps: {energies}")
+    console.print(f"energies of the {len(document['energies'])} maps: {energies}", soft_wrap=True)
     console.print(f"Gram error ‖C − I‖² on its training rows: {document['gram_error']:.4f}")
     versions = ", ".join(f"{name} {version}" for name, version in document["versions"].items())
     console.print(f"written with {escape(versions)}", style="dim")

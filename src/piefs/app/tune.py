@@ -84,11 +84,15 @@ def _tell(console: Console, tuned: Tuned, command: str, *, as_json: bool) -> Non
         summary["n_trials"] = len({json.dumps(record["keywords"]) for record in tuned.records})
         print(json.dumps(summary | {"command": command}))
         return
+    from piefs.estimators.decisions import OF_DESCENT
+
     table = Table("validation loss", "score", "s", "settings")
     whole = [record for record in tuned.records if record["share"] == 1 and record["loss"]]
     for record in whole[:ROWS_SHOWN]:
         loss = f"{record['loss']:.4f} ± {record['losses_error']:.4f}"
         settings = ", ".join(f"{name}={value}" for name, value in record["keywords"].items())
+        if set(record["keywords"]) & set(OF_DESCENT):  # which the closed form does not take
+            settings = f"networks: {settings}"
         score, seconds = f"{record['score']:.4f}", f"{record['seconds']:.0f}"
         table.add_row(loss, score, seconds, settings or "the defaults")
     console.print(table)

@@ -29,8 +29,9 @@ PARAMETERS = """
     Parameters
     ----------
     n_components : int or "auto"
-        K, the number of maps. "auto" trains 32, or one for every ten rows if these are fewer, and
-        keeps the fewest leading ones that match the best loss on held-out rows. It needs labels.
+        K, the number of maps; 16 by default, in closed form at least one less than there are
+        classes. "auto" keeps the fewest leading ones that match the best loss, on left-out rows in
+        closed form, else on held-out ones. It needs labels.
     preset : {"default", "paper", "fast"}
         Named set of settings: what we recommend, the paper to the letter, a first look.
     solver : {"eigen", "nested", "joint", "sequential", "spectral", "auto"}
@@ -79,7 +80,8 @@ PARAMETERS = """
         Start from maps distilled from graph-Laplacian eigenmaps, or from `model_` of a fitted
         estimator: its maps, metric and readout.
     standardize : bool
-        Z-score the inputs on training statistics.
+        Scale the inputs by training statistics: z-scores, or, in closed form, distances from the
+        median in interquartile ranges, smoothly bounded.
     random_state : int, RandomState or None
         Seed of initialisation, batches and held-out rows.
     verbose : int
@@ -93,10 +95,13 @@ PARAMETERS = """
     ----------
     coordinates_ : ndarray of shape (n_samples, n_components)
         Coordinates of the training rows.
+    left_out_ : ndarray of the same shape, or None
+        The same as if each row had been left out; the solver "eigen" knows them.
     model_ : Model
-        Scaling, maps, metric and readout as a JAX pytree of pure functions.
+        Scaling, maps, metric and readout: pure functions, of JAX if the maps are networks.
     gram_error_, energies_, log_scale_ranges_ : float, ndarray, ndarray
-        ‖C − I‖²_F on the training rows; energy and range of log λ of each map when it was frozen.
+        ‖C − I‖²_F on the training rows; energy of each map, and range of the logarithms of the
+        metric's scales (1/λ in closed form).
     gram_, dirichlet_ : ndarrays of shape (n_components, n_components)
         Gram matrix and Dirichlet form of the coordinates on the training rows; see `ritz`.
     history_ : list of dict

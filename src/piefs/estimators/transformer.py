@@ -22,8 +22,9 @@ class PIEFSTransformer(BasePIEFS):
     Notes
     -----
     `supervised` decides whether `y` is used: True asks for it, False ignores it, and None (the
-    default) uses it if it is given and holds classes. Without labels the default solver is
-    "spectral"; the preset "paper" has static weights, w_orth = w_mde = 1 (App. C of the paper).
+    default) uses it if it is given and holds classes. Without labels the closed form is kernel PCA;
+    for data on a curved sheet take solver="spectral", the eigenmaps of a neighbourhood graph. The
+    preset "paper" has static weights, w_orth = w_mde = 1 (App. C of the paper).
 
     Examples
     --------

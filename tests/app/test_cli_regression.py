@@ -221,7 +221,7 @@ def test_the_gap_is_printed_under_the_scores(tmp_path):
     (tmp_path / "noise.csv").write_text("\n".join(["a,b,y", *rows]))
     done = piefs(
         *("fit", "noise.csv", "--target", "y", "--preset", "fast", "-k", "4", "--no-report"),
-        *("--out", "run"),
+        *("--out", "run", "--solver", "nested"),  # the closed form hardly learns noise by heart
         cwd=tmp_path,
     )
     assert done.returncode == 0, done.stderr

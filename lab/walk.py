@@ -1,7 +1,7 @@
 """The files that one `fit` and one `predict` run through, in order: `python -m lab.walk`.
 
-A first fit imports what is needed; a second one, of another shape so that JAX traces again, is
-watched. Files whose code runs only while they are imported do not count.
+A first fit imports what is needed; a second one is watched. Files whose code runs only while they
+are imported do not count.
 """
 
 from __future__ import annotations
@@ -44,13 +44,11 @@ def walk(n_rows: int = 60) -> tuple[list[str], list[str]]:
     rng = np.random.default_rng(0)
     X = rng.normal(size=(n_rows, 4))
     y = np.where(X[:, 0] > X[:, 1], "above", "below")
-    keywords: dict[str, Any] = {"n_components": 3, "steps_per_component": 30, "random_state": 0}
+    keywords: dict[str, Any] = {"n_components": 3, "random_state": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        piefs.PIEFSClassifier(**keywords, hidden=(16, 16)).fit(X[:-1, :-1], y[:-1]).predict(
-            X[:, 1:]
-        )
-        model = piefs.PIEFSClassifier(**keywords, hidden=(17, 17))
+        piefs.PIEFSClassifier(**keywords).fit(X[:-1, :-1], y[:-1]).predict(X[:, 1:])
+        model = piefs.PIEFSClassifier(**keywords)
         return files_of(lambda: model.fit(X, y)), files_of(lambda: model.predict(X))
 
 

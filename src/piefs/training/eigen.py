@@ -79,31 +79,20 @@ def solve(
     blocks.rotate(sums)
     alpha = least_left_out_error(blocks, labels, sums)
     w, mixing = leading(sums, alpha, settings.n_components, labels.scale)
-    maps, phi, mixer = orthonormal(features.maps(sums, w), samples)
-    turned = signs(phi, samples, labels)
-    maps, phi, mixer = (
-        maps.mixed(np.zeros(len(turned)), np.diag(turned)),
-        phi * turned,
-        mixer * turned,
-    )
+    maps, phi, mixer = orthonormal(features.maps(sums, w), samples, labels)
     chosen = _spread(labels.is_labelled, LEFT_OUT_ROWS, READOUT_ROWS)
-    left_out = phi[chosen]
+    left_out, read = phi.copy(), samples.take(chosen)
     if len(mixing):
         own = without_own_label(blocks, labels, sums, alpha, chosen)
-        left_out = left_out - (own * labels.scale) @ mixing @ mixer
-    readout = _readout(left_out, samples.take(chosen), task)
+        left_out[chosen] -= (own * labels.scale) @ mixing @ mixer
+    readout, spread = _readout(left_out[chosen], read, task), None
     if settings.chooses_n_components:
-        readout = _of_fewest(left_out, samples.take(chosen), task)
+        readout = _of_fewest(left_out[chosen], read, task)
     k = readout.weights.shape[1]
-    spread = None
+    w, phi, left_out = (w @ mixer)[:, :k], phi[:, :k], left_out[:, :k]
     if task.kind == "regression":
-        spread = log_deviations(left_out[:, :k], readout, samples.take(chosen))
-    w, phi = (w @ mixer)[:, :k], phi[:, :k]
-    if len(mixing) and len(chosen) == np.count_nonzero(labels.is_labelled):
-        all_left_out = phi.copy()
-        all_left_out[chosen] = left_out[:, :k]
-    else:
-        all_left_out = None
+        spread = log_deviations(left_out[chosen], readout, read)
+    is_whole = len(mixing) > 0 and len(chosen) == np.count_nonzero(labels.is_labelled)
     energies, log_lam = w.T @ w, kernel.log_lam
     return Fitted(
         Model(None, maps.leading(k), np.eye(k), None, readout, spread=spread),
@@ -113,7 +102,7 @@ def solve(
         energies,
         np.diag(energies).copy(),
         np.tile([-log_lam.max(), -log_lam.min()], (k, 1)),
-        left_out=all_left_out,
+        left_out=left_out if is_whole else None,
     )
 
 
@@ -132,7 +121,9 @@ def without_own_label(
     return blocks.samples.devices.total(found)[chosen]
 
 
-def orthonormal(maps: KernelMaps, samples: Samples) -> tuple[KernelMaps, np.ndarray, np.ndarray]:
+def orthonormal(
+    maps: KernelMaps, samples: Samples, labels: Labels
+) -> tuple[KernelMaps, np.ndarray, np.ndarray]:
     """The maps made orthonormal on all rows, their values (n, K), and what they were mixed by.
 
     Of values in double precision, whatever that of the features was.
@@ -141,7 +132,9 @@ def orthonormal(maps: KernelMaps, samples: Samples) -> tuple[KernelMaps, np.ndar
     mean = np.average(phi, axis=0, weights=weights)
     phi -= mean
     mixer = whitening(weighted_gram(phi, weights, samples.devices)).mixing.T
-    return maps.mixed(mean, mixer), phi @ mixer, mixer
+    phi = phi @ mixer
+    sign = signs(phi, samples, labels)
+    return maps.mixed(mean, mixer * sign), phi * sign, mixer * sign
 
 
 def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Kernel:

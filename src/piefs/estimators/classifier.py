@@ -70,7 +70,8 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
         X, y
             Training rows and their class labels, of any type.
         sample_weight
-            Weights of the rows in all three losses.
+            Weights of the rows in all three losses. In closed form, whole numbers with a one among
+            them count equal rows; of others only the ratios matter.
         X_unlabeled
             Further rows without labels; they count for orthogonality and smoothness, and with
             solver="spectral" for the graph.

@@ -62,7 +62,8 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         X, y
             Training rows and their targets, of shape (n,) or (n, n_outputs).
         sample_weight
-            Weights of the rows in all three losses.
+            Weights of the rows in all three losses. In closed form, whole numbers with a one among
+            them count equal rows; of others only the ratios matter.
         X_unlabeled
             Further rows without targets; they count for orthogonality and smoothness, and with
             solver="spectral" for the graph.

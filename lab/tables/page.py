@@ -144,7 +144,11 @@ def page(records: list[dict[str, Any]]) -> str:
             parts.append("\n![Mean rank against seconds](images/tables-time.png)\n")
     every = present(records)
     if every != methods and _comparable(records, every):
-        parts += ["\n### On the tables that every method has\n\n", comparison(records, every)]
+        parts.append("\n## On the tables that every method has\n\n")
+        if len(parts) == 2:  # nothing has been explained yet
+            timed = fit_seconds(records, scored(records, every))
+            parts += [EXPLANATION.format(seconds=SECONDS if timed else NO_SECONDS), "\n"]
+        parts.append(comparison(records, every))
     for title, measure, names, style in (
         ("Accuracy", "accuracy", CLASSES, ".2%"),
         ("R²", "r2", NUMBERS, ".3f"),

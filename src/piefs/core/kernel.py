@@ -214,8 +214,8 @@ def descended(p: np.ndarray, objective: Callable[[np.ndarray], tuple[float, np.n
 @threadpool_limits.wrap(limits=1)  # small matrices: threads only get in each other's way
 def learned(
     x: np.ndarray, y: np.ndarray, weight: np.ndarray, n_outputs: int, *, equal: bool = False
-) -> tuple[Kernel, float]:
-    """The kernel of the best evidence near the best equal λ, and its noise σ².
+) -> Kernel:
+    """The kernel of the best evidence near the best equal λ.
 
     y are centred targets, (n, C); `equal` keeps all λ_i the same.
     """
@@ -230,8 +230,8 @@ def learned(
 
     begin = np.array([*[log_lam] * (1 if equal else d), log_noise, -1.0, -1.0])
     p = descended(begin, tied if equal else evidence)
-    noise, a, c = np.exp(np.clip(p[-3:], LEAST, MOST))
-    return Kernel(np.resize(p[:-3], d), float(a), float(c)), float(noise)
+    a, c = np.exp(np.clip(p[-2:], LEAST, MOST))
+    return Kernel(np.resize(p[:-3], d), float(a), float(c))
 
 
 def typical_distance(x: np.ndarray) -> float:

@@ -51,7 +51,6 @@ LANDMARKS, MORE_LANDMARKS = 1500, 2000
 RIDGE_ROWS, READOUT_ROWS, LEFT_OUT_ROWS = 4000, 20_000, 50_000
 """Rows that choose α, that fit the readout, and up to which all are left out in turn."""
 
-
 MOST_LEVERAGE = 1 - 1e-6
 FOLLOWS = 0.1  # a label: the least correlation
 
@@ -155,7 +154,7 @@ def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Ke
         return Kernel(np.full(d, -np.log(typical_distance(x))))
     equal = settings.metric.name == "off"
     y = y - np.average(y, axis=0, weights=weight)
-    return learned(x, y, weight, rows.n_outputs, equal=equal)[0]
+    return learned(x, y, weight, rows.n_outputs, equal=equal)
 
 
 def _weighed(samples: Samples) -> Samples:

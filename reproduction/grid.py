@@ -23,11 +23,11 @@ import matplotlib
 from lab.costs import step_flops
 from piefs.data.files import write_bytes
 from piefs.training.config import PAPER
-from piefs.training.parallel import JobError, open_workers
 from piefs.training.runtime import keep_compiled
 from reproduction.cells import LOW_DIMENSIONAL, Cell
 from reproduction.records import Records
 from reproduction.runs import Made, keep, make
+from reproduction.workers import JobError, open_workers
 
 N_FEATURES = {"two-moons": 2, "circles": 2, "htru2": 8, "mnist": 784}
 EMBEDDED = 512

@@ -40,3 +40,26 @@ def interval(seconds, name):
     begun = time.monotonic()
     time.sleep(seconds)
     return begun, time.monotonic()
+
+
+def pages_a_call(common=None):
+    """How many pages a program of 48 MB asks the system for, once it has been called some times."""
+    import resource
+
+    import jax
+    import jax.numpy as jnp
+
+    @jax.jit
+    def program(a, b):
+        return jnp.sin(a[:, None] + b) @ b
+
+    a, b = jnp.ones(1000), jnp.ones(12000)
+
+    def pages():
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(5):
+            program(a, b).block_until_ready()
+        return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 5
+
+    # at first there is not yet room for calls that overlap
+    return [pages() for _ in range(7)][-1]

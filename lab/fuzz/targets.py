@@ -22,8 +22,7 @@ from lab.fuzz.seeds import FIXED, NUMBERS, SMALL, rows
 from piefs import Checkpoint, PIEFSClassifier, open_rows
 from piefs.app.fit import read_config
 from piefs.app.model import open_model, tell_model
-from piefs.app.search import Search
-from piefs.app.trials import tuning_data
+from piefs.app.search import Search, tuning_data
 from piefs.data.encoder import TableEncoder
 from piefs.data.files import reading
 from piefs.data.readers import read_table

@@ -2,8 +2,6 @@
 
 import json
 import sys
-from contextlib import nullcontext
-from itertools import islice
 
 import numpy as np
 import pytest
@@ -11,10 +9,9 @@ import pytest
 from commands import piefs
 from piefs import PIEFSClassifier, tune
 from piefs.app import search
-from piefs.app.trials import CHOICES, RANGES, fitted, open_to_choice, tuning_data
+from piefs.app.search import CHOICES, RANGES, fitted, open_to_choice, tuning_data
 from piefs.data.files import held
 from piefs.errors import InputError
-from piefs.training.parallel import Ended, Workers
 
 TINY = {"hidden": (8,), "n_components": 2, "activation": "silu", "metric": "off"}
 TINY |= {"steps_per_component": 90, "early_stopping": False, "batch_size": 64}
@@ -29,19 +26,19 @@ def table():
 
 @pytest.fixture
 def fits(monkeypatch):
-    """Fits whose losses by keywords and share can be given; they are listed as they are asked for.
+    """Fits whose losses by keywords can be given; they are listed as they are asked for.
 
     The loss of the defaults is 0.7 unless it is given.
     """
     asked = []
 
-    def losses(keywords, share):
+    def losses(keywords):
         return 0.7
 
-    def fit(data, keywords, share):
-        asked.append((keywords, round(share, 3)))
-        loss = fit.losses(keywords, share)
-        record = {"keywords": keywords, "share": share, "seconds": 1.0, "loss": loss}
+    def fit(data, keywords):
+        asked.append(keywords)
+        loss = fit.losses(keywords)
+        record = {"keywords": keywords, "seconds": 1.0, "loss": loss}
         rows = [loss or 0.0] * len(data.validation[0])
         return record | {"losses_error": 0.01, "score": 0.5, "row_losses": rows, "error": "bad"}
 
@@ -50,14 +47,14 @@ def fits(monkeypatch):
     return fit
 
 
-def by_settings(keywords, share):
+def by_settings(keywords):
     """Another loss for every candidate; those of the defaults are the worst."""
     return 0.5 + len(json.dumps(keywords)) % 17 / 100 if keywords else 0.7
 
 
 def test_candidates_differ_from_the_defaults_in_what_is_open_and_can_be_fitted(table, fits):
     tuned = tune(*table, n_trials=30, fixed={"metric": "off"})
-    drawn = [keywords for keywords, share in fits.asked if share == 0.111]
+    drawn = fits.asked[1:]
     assert 20 < len(drawn) <= 29  # equal ones are fitted once
     for keywords in drawn:
         assert "metric" not in keywords
@@ -74,20 +71,22 @@ def test_only_what_the_solver_uses_is_tried(fixed):
     assert open_to_choice(dict.fromkeys((*RANGES, *CHOICES), 1)) == []
 
 
-def test_the_better_third_goes_on_and_the_best_with_all_steps_wins(table, fits):
+def test_the_best_wins(table, fits):
     fits.losses = by_settings
     tuned = tune(*table, n_trials=20)
-    shares = [share for _, share in fits.asked]
-    assert fits.asked[0] == ({}, 1.0)  # the defaults
-    assert 15 < shares.count(0.111) <= 19
-    assert 19 // 3 <= shares.count(0.333) <= 19 // 2
-    assert 1 < shares.count(1.0) < shares.count(0.333)
-    whole = [keywords for keywords, share in fits.asked if share == 1]
-    assert tuned.keywords == min(whole, key=lambda keywords: by_settings(keywords, 1))
+    assert fits.asked[0] == {}  # the defaults
+    assert 15 < len(fits.asked) <= 20
+    assert tuned.keywords == min(fits.asked, key=by_settings)
     assert tuned.beats_defaults
     assert tuned.gain == pytest.approx(0.7 - tuned.records[0]["loss"])
-    losses = [record["loss"] for record in tuned.records if record["share"] == 1]
+    losses = [record["loss"] for record in tuned.records]
     assert losses == sorted(losses)
+
+
+def test_jobs_beside_each_other_find_settings_too(table, tmp_path):
+    tuned = tune(*table, n_trials=3, n_jobs=2, fixed={"solver": "eigen"}, out=tmp_path)
+    assert len(tuned.records) == len((tmp_path / "trials.jsonl").read_text().splitlines()) > 1
+    assert tuned.keywords["solver"] == "eigen"
 
 
 def test_the_defaults_win_ties(table, fits):
@@ -97,8 +96,8 @@ def test_the_defaults_win_ties(table, fits):
 
 
 def test_a_gain_within_its_standard_error_by_rows_is_none(table, fits, monkeypatch):
-    def noisy(data, keywords, share):
-        record = fits(data, keywords, share)
+    def noisy(data, keywords):
+        record = fits(data, keywords)
         rows = np.full(30, 0.7)
         rows[0] -= 0.3 * bool(keywords)  # two rows decide
         rows[1] += 0.1 * bool(keywords)
@@ -112,16 +111,16 @@ def test_a_gain_within_its_standard_error_by_rows_is_none(table, fits, monkeypat
 
 
 def test_settings_that_cannot_be_fitted_drop_out(table, fits):
-    fits.losses = lambda keywords, share: None if keywords else 0.7
+    fits.losses = lambda keywords: None if keywords else 0.7
     assert tune(*table, n_trials=4).keywords == {}
-    fits.losses = lambda keywords, share: None
+    fits.losses = lambda keywords: None
     with pytest.raises(InputError, match="no settings could be fitted: bad"):
         tune(*table, n_trials=2)
 
 
 def test_a_fit_that_diverges_is_a_record_with_the_reason(table):
     data = tuning_data(*table, None, None, TINY)
-    failed = fitted(data, {"learning_rate": 1e4}, 1.0)
+    failed = fitted(data, {"learning_rate": 1e4})
     assert failed["loss"] is None
     assert "learning_rate" in failed["error"]
 
@@ -157,35 +156,8 @@ def test_a_search_continues_where_it_was_cut_off(table, tmp_path, fits, monkeypa
         tune(table[0] + 1, table[1], n_trials=8, out=tmp_path)
 
 
-class LastFirst(Workers):
-    """Two workers, of whom the second is always quicker."""
-
-    def run(self, jobs):
-        jobs = iter(jobs)
-        while pair := list(islice(jobs, 2)):
-            for job in reversed(pair):
-                yield Ended(job, self.function(self.common, *job), None)
-
-
-def test_a_search_continues_though_later_candidates_ended_first(table, tmp_path, fits, monkeypatch):
-    fits.losses = by_settings
-    monkeypatch.setattr(
-        search,
-        "open_workers",
-        lambda function, common, **_: nullcontext(LastFirst(function, common)),
-    )
-    tune(*table, n_trials=7, out=tmp_path)
-    records = tmp_path / "trials.jsonl"
-    lines = records.read_text().splitlines()
-    again = tune(*table, n_trials=7, out=tmp_path)
-    assert len(fits.asked) == len(lines)
-    records.write_text("\n".join(lines[:2]) + "\n")  # the first candidate was under way
-    assert tune(*table, n_trials=7, out=tmp_path).keywords == again.keywords
-    assert sorted(records.read_text().splitlines()) == sorted(lines)
-
-
 @pytest.mark.parametrize(
-    "spoilt", ["{", "[]", '{"keywords": {}}', '{"keywords": {}, "share": 99, "loss": null}']
+    "spoilt", ["{", "[]", '{"keywords": {}}', '{"keywords": [], "loss": null}']
 )
 def test_damaged_records_are_refused_with_what_to_do(table, tmp_path, fits, spoilt):
     tune(*table, n_trials=2, out=tmp_path)
@@ -204,9 +176,9 @@ def test_a_second_search_in_the_same_folder_is_refused_while_the_first_writes(ta
 def test_a_budget_ends_the_search(table, fits, monkeypatch):
     now = [0.0]
 
-    def slow(data, keywords, share):
-        now[0] += 10 * share
-        return fits(data, keywords, share)
+    def slow(data, keywords):
+        now[0] += 10
+        return fits(data, keywords)
 
     told = []
     monkeypatch.setattr(search, "fitted", slow)
@@ -217,7 +189,7 @@ def test_a_budget_ends_the_search(table, fits, monkeypatch):
     assert told[-1] == ("seconds", 60, 60)
     fits.asked.clear()
     tune(*table, budget_minutes=1e-3)
-    assert fits.asked == [({}, 1.0)]  # the defaults, come what may
+    assert fits.asked == [{}]  # the defaults, come what may
 
 
 def test_bad_budgets_and_tasks_are_refused(table):
@@ -237,7 +209,7 @@ def test_a_real_search_gives_keywords_that_fit(table, tmp_path):
     tuned = tune(*table, n_trials=3, fixed=TINY, out=tmp_path, tell=lambda *args: told.append(args))
     model = PIEFSClassifier(**tuned.keywords, random_state=0).fit(*table)
     assert model.score(*table) > 0.8
-    assert (told[0], told[-1]) == (("defaults", 0, 1), ("fits", 4, 4))
+    assert (told[0], told[-1]) == (("defaults", 0, 1), ("fits", 2, 3))
 
 
 def test_numbers_are_judged_by_squared_errors_in_units_of_the_variance(table):
@@ -253,7 +225,7 @@ def test_the_command_never_looks_at_test_rows_and_says_how_to_fit(
     rows = np.column_stack([table[0], table[1], np.arange(200)])
     path = tmp_path / "t.csv"
     np.savetxt(path, rows, delimiter=",", header="a,b,c,y,row", comments="")
-    fits.losses = lambda keywords, share: 0.4 if keywords else 0.5
+    fits.losses = lambda keywords: 0.4 if keywords else 0.5
     seen = []
 
     def look(data, *arguments):

@@ -1,4 +1,4 @@
-"""n_components="auto": the fewest maps that match the best loss on held-out rows."""
+"""n_components="auto": the fewest coordinates that match the best loss on rows left out."""
 
 import json
 
@@ -7,23 +7,13 @@ import pytest
 from sklearn.datasets import make_blobs, make_moons
 
 from commands import piefs
-from piefs import Checkpoint, PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
+from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.errors import InputError
-from piefs.estimators.decisions import most_maps
 from piefs.training.readout import fewest_within_error
-from toys import flat
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
-SMALL = {
-    "n_components": "auto",
-    "steps_per_component": 300,
-    "batch_size": 64,
-    "hidden": (16, 16),
-    "early_stopping": False,
-    "random_state": 0,
-    "learning_rate": 0.01,
-}
+AUTO = {"n_components": "auto", "random_state": 0}
 
 
 def line_and_blobs():
@@ -35,11 +25,10 @@ def line_and_blobs():
     return (x, ((x[:, 0] > 0) ^ wrong).astype(int)), blobs
 
 
-@pytest.mark.slow
-def test_two_classes_on_a_line_need_few_maps_and_ten_classes_more(tmp_path):
+def test_two_classes_on_a_line_need_few_coordinates_and_ten_classes_more(tmp_path):
     (x, y), (many_x, many_y) = line_and_blobs()
-    few = PIEFSClassifier(**SMALL).fit(x[:300], y[:300])
-    more = PIEFSClassifier(**SMALL).fit(many_x[:300], many_y[:300])
+    few = PIEFSClassifier(**AUTO).fit(x[:300], y[:300])
+    more = PIEFSClassifier(**AUTO).fit(many_x[:300], many_y[:300])
     assert few.n_components_ <= 2 < more.n_components_ < 30
     assert few.score(x[300:], y[300:]) > 0.8
     assert more.score(many_x[300:], many_y[300:]) > 0.9
@@ -51,39 +40,35 @@ def test_two_classes_on_a_line_need_few_maps_and_ten_classes_more(tmp_path):
     np.testing.assert_array_equal(again.predict(x), few.predict(x))
 
 
-def test_of_maps_in_turn_the_first_that_do_are_kept():
-    (x, y), _ = line_and_blobs()
-    keywords = SMALL | {"schedule": "sequential", "steps_per_component": 30}
-    model = PIEFSClassifier(**flat(**keywords)).fit(x[:300], y[:300])
-    assert model.n_components_ < 15
-    assert model.n_iter_ == 30 * most_maps(300)
-    assert model.score(x[300:], y[300:]) > 0.7  # brief training on a few rows
-
-
-def test_numbers_to_predict_have_their_maps_chosen_too(tmp_path):
+def test_numbers_to_predict_have_their_coordinates_chosen_too():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, (300, 2))
-    checkpoint = Checkpoint(tmp_path / "run.ckpt", every_seconds=0)
-    model = PIEFSRegressor(**SMALL, callbacks=[checkpoint]).fit(x, x[:, 0] + 0.1 * x[:, 1])
+    model = PIEFSRegressor(**AUTO).fit(x, x[:, 0] + 0.1 * x[:, 1])
     assert model.n_components_ <= 4
     assert model.score(x, x[:, 0] + 0.1 * x[:, 1]) > 0.9
 
 
-def test_the_fewest_maps_within_an_error_of_the_best_are_taken():
+def test_the_fewest_within_an_error_of_the_best_are_taken():
     noise = np.where(np.arange(100) % 2, 0.5, -0.5)[:, None]  # a standard error of 0.05
     means = np.array([3.0, 1.1, 1.04, 1.0, 1.1])
     assert fewest_within_error(noise + means) == 3
     assert fewest_within_error(np.tile(means, (9, 1))) == 4
     assert fewest_within_error(np.tile(means, (9, 1)), chance=10.0) == 2
-    assert (most_maps(5), most_maps(100), most_maps(9999)) == (1, 10, 32)
 
 
-def test_where_nothing_says_how_many_maps_do_it_is_refused():
+def test_no_more_are_tried_than_a_tenth_of_the_rows_and_32():
+    assert [PIEFSClassifier(**AUTO).check_settings(n).n_components for n in (5, 100, 9999)] == [
+        *(1, 10, 32)
+    ]
+
+
+def test_where_nothing_says_how_many_do_it_is_refused():
     x, y = make_moons(60, random_state=0)
     with pytest.raises(InputError, match="needs labels"):
-        PIEFSTransformer(n_components="auto").fit(x)
-    with pytest.raises(InputError, match="have an order"):
-        PIEFSClassifier(**flat(n_components="auto", schedule="joint")).fit(x, y)
+        PIEFSTransformer(**AUTO).fit(x)
+    for solver in ("joint", "nested", "sequential"):
+        with pytest.raises(InputError, match='goes with solver="eigen"'):
+            PIEFSClassifier(**AUTO, solver=solver).fit(x, y)
 
 
 def test_the_command_line_refuses_other_words_than_auto(tmp_path):
@@ -98,7 +83,7 @@ def test_the_command_line_takes_auto(tmp_path):
     table = np.column_stack([x, y])[:150]
     np.savetxt(tmp_path / "t.csv", table, delimiter=",", header="a,b,c,y", comments="")
     arguments = (tmp_path / "t.csv", "--target", "y", "--out", tmp_path / "run")
-    done = piefs("fit", *arguments, "-k", "auto", "--steps", 60)
+    done = piefs("fit", *arguments, "-k", "auto")
     assert done.returncode == 0, done.stderr
     metrics = json.loads((tmp_path / "run" / "metrics.json").read_text())
     assert metrics["config"]["n_components"] == len(metrics["energies"]) < 10

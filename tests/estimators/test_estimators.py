@@ -133,39 +133,13 @@ def test_float64_is_double_precision_throughout(moons):
     assert jnp.ones(1).dtype == jnp.float32  # the user's own setting is as it was
 
 
-@pytest.mark.slow
-def test_early_stopping_saves_steps_and_records_the_loss(moons):
+def test_maps_in_turn_do_not_stop_early(moons):
     X, y = moons
-    keywords = SMALL | {"schedule": "sequential", "steps_per_component": 2000, "patience": 2}
-    model = PIEFSClassifier(**flat(**keywords | {"early_stopping": True})).fit(X, y)
-    assert model.n_iter_ < 3 * 2000
-    assert model.n_iter_ == model.steps_.sum() == model.history_[-1]["step"]
-    np.testing.assert_allclose(model.coordinates_, model.transform(X), atol=1e-5)  # in order
-    watched = ("validation_gram_error", "validation_loss_class", "validation_loss_mde")
-    for k, steps in enumerate(model.steps_):
-        rows = [row for row in model.history_ if row["map"] == k + 1]
-        for name in watched if steps < 2000 else ():
-            earlier, latest = ([row[name] for row in part] for part in (rows[:-2], rows[-2:]))
-            assert min(latest) >= min(earlier) * (1 - 1e-3)
-
-
-def test_by_default_maps_stop_early_where_validation_rows_are_given_or_can_be_spared(
-    moons, monkeypatch
-):
-    X, y = moons
-    few = SMALL | {"schedule": "sequential", "steps_per_component": 20, "early_stopping": "auto"}
-    small = PIEFSClassifier(**flat(**few)).fit(X, y)
-    assert small.settings_.early_stopping is False
-    assert len(small.coordinates_) == len(X)
-    given = PIEFSClassifier(**flat(**few)).fit(X[:200], y[:200], validation_data=(X[200:], y[200:]))
-    assert given.settings_.early_stopping is True
-    assert len(given.coordinates_) == 200
-    monkeypatch.setattr("piefs.estimators.decisions.ROWS_TO_SPARE", len(X))
-    large = PIEFSClassifier(**flat(**few)).fit(X, y)
-    assert large.settings_.early_stopping is True
-    assert "validation_accuracy" in large.history_[-1]  # on rows held out
-    paper = PIEFSClassifier(**flat(preset="paper", **few | {"early_stopping": None}))
-    assert paper.check_settings(len(X)).early_stopping is False
+    in_turn = SMALL | {"schedule": "sequential", "early_stopping": "auto"}
+    model = PIEFSClassifier(**flat(**in_turn))
+    assert model.check_settings(len(X)).early_stopping is False
+    with pytest.raises(InputError, match=r"early_stopping watches .*sequential"):
+        PIEFSClassifier(**flat(**in_turn | {"early_stopping": True})).fit(X, y)
 
 
 def test_validation_data_is_scored_while_training(moons):
@@ -325,14 +299,15 @@ def test_one_class_is_refused(moons):
         PIEFSClassifier(**flat(**SMALL)).fit(moons[0], np.zeros(300))
 
 
-def test_verbose_prints_a_line_for_each_map(moons, capsys):
+def test_verbose_prints_a_line_for_each_tenth_of_the_steps(moons, capsys):
     PIEFSClassifier(**flat(verbose=1, schedule="sequential", **SMALL)).fit(*moons)
     lines = capsys.readouterr().out.splitlines()
-    expected = ["training", *(f"map {k} of 3" for k in (1, 2, 3))]
-    assert [line.split(":")[0] for line in lines] == expected
+    assert lines[0].startswith("training")
+    assert 6 <= len(lines) <= 11
+    assert "map 3 of 3" in lines[-1]
     assert "left" in lines[2]
     PIEFSClassifier(**flat(verbose=2, **SMALL)).fit(*moons)
-    assert len(capsys.readouterr().out.splitlines()) == 1 + 3 + 1
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 3
 
 
 def test_importing_is_light():

@@ -304,7 +304,7 @@ def test_polishing_through_warm_start_goes_on_from_the_whitened_model(table):
     ("solver", "keyword", "words"),
     [
         ("nested", {"weighting": Dampened(t_orth=0.1)}, "has no meaning"),
-        ("nested", {"weighting": Static(mde=2.0)}, "weighed by smoothness"),
+        ("nested", {"weighting": Static(mde=2.0)}, "smoothness weighs the energies"),
         ("joint", {"weighting": Static(prefix=1.0)}, "prefix has no meaning"),
         ("spectral", {"weighting": Static(orth=1.0)}, "weighting has no meaning"),
         ("sequential", {"weighting": Static(prefix=1.0)}, "prefix has no meaning"),

@@ -12,7 +12,7 @@ from piefs.core.losses import gram_error
 from piefs.core.maps import ScalarMap, init_map, n_maps, stack
 from piefs.core.metric import MetricField, Off
 from piefs.core.networks import generator
-from piefs.core.objectives import Batch, SequentialObjective, StepRecord
+from piefs.core.objectives import StepRecord
 from piefs.core.rotations import rotate
 from piefs.core.weighting import Dampened, Static
 from piefs.training.batches import Samples, Validation
@@ -20,7 +20,7 @@ from piefs.training.checks import SOLVERS
 from piefs.training.evaluation import coordinates_of, energies_of
 from piefs.training.loop import train
 from piefs.training.state import WarmStart
-from piefs.training.step import TurnLoss, descend, losses_on, objective_for
+from piefs.training.step import descend, objective_for
 
 N, D, K = 120, 3, 3
 CONFIG = toys.settings(
@@ -301,41 +301,12 @@ def test_validation_score_is_taken_from_the_maps_so_far(samples):
         np.testing.assert_allclose(outputs, state.params.readout(phi), rtol=1e-4, atol=1e-5)
 
 
-# --- patience ----------------------------------------------------------------------------------
+# --- budgets ----------------------------------------------------------------------------------
 
 
 def test_maps_spend_their_whole_budget_without_patience(run):
     final, _ = run
     assert final.steps == (25,) * K
-
-
-def test_map_that_no_longer_improves_is_done_before_its_budget_is_spent(samples, validation):
-    patient = toys.changed(CONFIG, steps_per_component=100, patience=2, learning_rate=0.0)
-    recorder = Recorder()
-    final = train(samples, patient, n_outputs=2, validation=validation, callbacks=[recorder])
-    assert final.steps == (30,) * K  # the first interval, and two that were no better
-    assert [row["step"] for row in final.history] == list(range(10, 100, 10))
-    for state in recorder.states:
-        resumed = train(samples, patient, n_outputs=2, validation=validation, state=thawed(state))
-        assert_same_state(resumed, final)
-
-
-def test_patience_watches_the_losses_on_the_validation_rows(samples, validation):
-    patient = toys.changed(CONFIG, steps_per_component=10, patience=1)
-    recorder = Recorder()
-    train(samples, patient, n_outputs=2, validation=validation, callbacks=[recorder])
-    rows = validation.samples
-    for state in (s for s in recorder.states if s.step > 0):
-        frozen = np.zeros((len(rows), K), np.float32)
-        for j, phi in enumerate(state.frozen):
-            frozen[:, j] = phi(rows.x)
-        batch = Batch(rows.x, frozen, rows.targets, rows.weights, rows.label_weights)
-        objective = SequentialObjective(CONFIG.weighting)
-        losses = losses_on(state.params, batch, TurnLoss(objective, state.k))
-        row = state.history[-1]
-        assert row["validation_gram_error"] == pytest.approx(float(losses.gram_error), rel=1e-4)
-        assert row["validation_loss_class"] == pytest.approx(float(losses.loss_class), rel=1e-4)
-        assert row["validation_loss_mde"] == pytest.approx(float(losses.loss_mde), rel=1e-4)
 
 
 @pytest.mark.parametrize(("asks", "n_steps"), [((0, 10), 10), ((1, 0), 25)])

@@ -16,7 +16,6 @@ from piefs.app.commands import main
 from piefs.errors import InputError
 from piefs.operators import Box
 from piefs.training import runtime
-from piefs.training.parallel import open_workers
 
 PROGRAM = """
 import sys
@@ -109,35 +108,12 @@ def test_every_fit_first_checks_whether_there_are_too_many_programs(module, fit,
 needs_glibc = pytest.mark.skipif(libc_ver()[0] != "glibc", reason="only glibc can keep memory")
 
 
-def pages_a_call(common=None):
-    """How many pages a program of 48 MB asks the system for, once it has been called some times."""
-    import resource
-
-    import jax
-    import jax.numpy as jnp
-
-    @jax.jit
-    def program(a, b):
-        return jnp.sin(a[:, None] + b) @ b
-
-    a, b = jnp.ones(1000), jnp.ones(12000)
-
-    def pages():
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-        for _ in range(5):
-            program(a, b).block_until_ready()
-        return (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) // 5
-
-    # at first there is not yet room for calls that overlap
-    return [pages() for _ in range(7)][-1]
-
-
 def in_a_process(*first):
     """The pages in a process that begins with these lines."""
-    lines = [*first, "from test_runtime import pages_a_call", "print(pages_a_call())"]
+    lines = [*first, "from chores import pages_a_call", "print(pages_a_call())"]
     command = [sys.executable, "-c", "\n".join(lines)]
     done = subprocess.run(
-        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parent
+        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
     )
     return int(done.stdout)
 
@@ -147,15 +123,6 @@ def in_a_process(*first):
 def test_a_program_that_is_called_again_asks_the_system_for_no_memory():
     assert in_a_process() > 1000
     assert in_a_process("from piefs import keep_memory", "assert keep_memory()") < 100
-
-
-@pytest.mark.slow
-@needs_glibc
-def test_processes_of_jobs_keep_their_memory():
-    with open_workers(pages_a_call, n_jobs=1) as workers:
-        (ended,) = workers.run([()])
-    assert ended.error is None
-    assert ended.value < 100
 
 
 def test_the_command_line_keeps_its_memory(monkeypatch):

@@ -1,47 +1,67 @@
 """Settings chosen by a search on validation rows, within a budget (extra [tune]).
 
-Optuna proposes settings near the defaults, in rounds of nine for each worker. They are fitted with
-a ninth of the steps, the best third again with a third, and the best third of those with all:
-separate fits, since the learning rate follows its schedule over whatever number of steps it is
-given. The defaults take part and win ties: other settings must be better by more than the standard
-error of the difference, row by row. A search is the same each time, so one that was cut off takes
-the fits that it finds in its folder, and does the rest.
+Optuna proposes settings near the defaults, and joblib fits as many at a time as there are jobs. The
+defaults take part and win ties: other settings must be better by more than the standard error of
+the difference, row by row. A search is the same each time, so one that was cut off takes the fits
+that it finds in its folder, and does the rest.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import joblib
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+from sklearn.utils.multiclass import type_of_target
 
-from piefs.app.trials import (
-    Keywords,
-    Record,
-    TuningData,
-    drawn,
-    fitted,
-    open_to_choice,
-    tuning_data,
-)
 from piefs.data import files
 from piefs.data.files import bounded_text, held, parse_json, read_document, reading
-from piefs.errors import InputError
-from piefs.training.parallel import Workers, open_workers
+from piefs.errors import DivergedError, InputError, TrainingWarning
+from piefs.estimators import PIEFSClassifier, PIEFSRegressor
+from piefs.estimators.decisions import OF_DESCENT
+from piefs.training.config import Settings
 
+Keywords = dict[str, Any]
+Record = dict[str, Any]
 Tell = Callable[[str, int, int], None]
 
-KEPT, ROUND = 3, 9  # one in so many goes on; how many are asked for at a time, for each worker
-SHARES = (1 / 9, 1 / 3, 1.0)
-"""The shares of the steps that a candidate may be fitted with, one after the other."""
+CHOICES: dict[str, tuple[Any, ...]] = {
+    "weight_decay": ("auto", 0.1, 0.3, 1.0, 3.0, 10.0),
+    "hidden": ("64 64 64", "64 64", "128 128", "32 32 32"),
+    "activation": ("relu", "silu", "gelu"),
+    "n_components": (4, 8, 16, 32),
+    "metric": ("off", "diag", "agop"),
+}
+RANGES = {"smoothness": (3e-5, 0.1), "learning_rate": (1e-3, 1e-2)}
+"""What is tried: the settings that matter most (LOG.md); the ranges on a logarithmic scale."""
 
-N_TRIALS, MOST_TRIALS = 18, 200
+N_TRIALS, MOST_TRIALS, N_RANDOM = 18, 200, 9  # settings are drawn at random first, then learned
 ABOUT, RECORDS, BEST = "tune.json", "trials.jsonl", "best.json"
+ESTIMATORS: dict[str, type] = {"classification": PIEFSClassifier, "regression": PIEFSRegressor}
+
+
+class TuningData(NamedTuple):
+    """An unfitted estimator, the rows to fit it on and those to judge by; none for the test."""
+
+    estimator: Any
+    train: tuple[np.ndarray, np.ndarray]
+    validation: tuple[np.ndarray, np.ndarray]
+
+    def digest(self) -> str:
+        """A name for all of it, by the contents."""
+        labels = np.concatenate([self.train[1], self.validation[1]])
+        rows = [np.ascontiguousarray(x, np.float64) for x in (self.train[0], self.validation[0])]
+        about = repr(sorted(self.estimator.get_params().items()))
+        return str(joblib.hash([about, *rows, np.unique(labels, return_inverse=True)[1]]))
 
 
 @dataclass(frozen=True)
@@ -49,8 +69,8 @@ class Tuned:
     """What a search found.
 
     `keywords` are the best settings, none but the fixed ones if those are the defaults; `records`
-    hold all fits, those with all steps first, in order of their loss; `gain` is by how much the
-    best loss is lower than that of the defaults, and `gain_error` its standard error.
+    hold all fits in order of their loss; `gain` is by how much the best loss is lower than that of
+    the defaults, and `gain_error` its standard error.
     """
 
     keywords: Keywords
@@ -76,7 +96,6 @@ def tune(
     standardize: bool = True,
     seed: int = 0,
     n_jobs: int | None = None,
-    dask: Any = None,
     out: str | Path | None = None,
     tell: Tell = lambda what, done, total: None,
 ) -> Tuned:
@@ -92,8 +111,8 @@ def tune(
         How many settings to try (18 if there is no budget), and for how long.
     fixed
         Keywords that all candidates have.
-    n_jobs, dask
-        How many processes try at a time, or a client or the address of a Dask scheduler.
+    n_jobs
+        How many to fit at a time; `joblib.parallel_config` says where, a Dask cluster for one.
     out
         Folder for a record of each fit; a second call does only what is missing.
     tell
@@ -106,54 +125,66 @@ def tune(
     keywords = {"standardize": standardize, **(fixed or {}), "random_state": seed}
     data = tuning_data(X, y, validation_data, task, keywords)
     most = n_trials or (N_TRIALS if budget_minutes is None else MOST_TRIALS)
-    folder, n_jobs = None if out is None else Path(out), None if n_jobs == 1 else n_jobs
+    folder = None if out is None else Path(out)
     search = Search(data, fixed or {}, seed, folder)
-    with (
-        open_workers(fitted, data, n_jobs=n_jobs, dask=dask) as workers,
-        nullcontext() if folder is None else held(folder),  # no folder if nobody works
-    ):
+    with nullcontext() if folder is None else held(folder):
         search.resume()
-        search.run(workers, most, 60 * (budget_minutes or np.inf), tell)
+        search.run(most, 60 * (budget_minutes or np.inf), n_jobs, tell)
         return search.verdict()
 
 
+def tuning_data(
+    X: Any, y: Any, validation_data: Any, task: str | None, keywords: Keywords
+) -> TuningData:
+    """The rows of a search; a share of them is set aside to judge by if none are given."""
+    X, y = np.asarray(X), np.asarray(y)
+    if task is None:
+        is_class = type_of_target(y) in ("binary", "multiclass") and y.dtype.kind != "f"
+        task = "classification" if is_class else "regression"
+    if task not in ESTIMATORS:
+        raise InputError(f"task {task!r} cannot be tuned; choose one of {', '.join(ESTIMATORS)}")
+    if validation_data is None:
+        can_stratify = task == "classification" and np.unique(y, return_counts=True)[1].min() > 1
+        options = {"stratify": y if can_stratify else None, "random_state": 0}
+        X, held_x, y, held_y = train_test_split(X, y, test_size=0.15, **options)
+        validation_data = held_x, held_y
+    held_x, held_y = map(np.asarray, validation_data)
+    return TuningData(ESTIMATORS[task](**keywords), (X, y), (held_x, held_y))
+
+
 class Search:
-    """A search that knows what has been fitted, by settings and share of the steps."""
+    """A search that knows what has been fitted, by settings."""
 
     def __init__(self, data: TuningData, fixed: Keywords, seed: int, out: Path | None) -> None:
         self.data, self.fixed, self.out = data, fixed, out
-        self.names, self.records = open_to_choice(fixed), dict[tuple[str, float], Record]()
+        self.names, self.records = open_to_choice(fixed), dict[str, Record]()
         optuna = files.optional("optuna", "a search for settings", "tune")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        sampler = optuna.samplers.TPESampler(n_startup_trials=ROUND, seed=seed, constant_liar=True)
+        sampler = optuna.samplers.TPESampler(
+            n_startup_trials=N_RANDOM, seed=seed, constant_liar=True
+        )
         self.study, self.failed = optuna.create_study(sampler=sampler), optuna.trial.TrialState.FAIL
 
-    def run(self, workers: Workers, most: int, seconds: float, tell: Tell) -> None:
-        """The defaults with all steps, whatever the time; then others, as long as there is time."""
-        begun, size = time.monotonic(), ROUND * workers.n_workers
-        n_others = most - 1 if self.names else 0
-        rounds = [min(size, n_others - start) for start in range(0, n_others, size)]
-        n_fits = sum(n + -(-n // KEPT) + -(-n // KEPT**2) for n in rounds)
+    def run(self, most: int, seconds: float, n_jobs: int | None, tell: Tell) -> None:
+        """The defaults, whatever the time; then others, as long as there is time."""
+        begun = time.monotonic()
+        at_a_time, most = joblib.effective_n_jobs(n_jobs or 1), most if self.names else 1
         tell("defaults", min(1, len(self.records)), 1)
-        list(self._fits(workers, [{}], 1.0, np.inf))
-        for n in rounds:
-            if time.monotonic() >= begun + seconds:
+        self._fit([{}], None)
+        for first in range(1, most, at_a_time):
+            spent = time.monotonic() - begun
+            if seconds < np.inf:
+                tell("seconds", int(min(spent, seconds)), int(seconds))
+            else:
+                tell("fits", first, most)
+            if spent >= seconds:
                 return
-            trials = [self._asked() for _ in range(n)]
+            trials = [self._asked() for _ in range(min(at_a_time, most - first))]
             candidates = [drawn(trial, self.names) for trial in trials]
-            for share in SHARES:
-                for _ in self._fits(workers, candidates, share, begun + seconds):
-                    if seconds < np.inf:
-                        spent = min(time.monotonic() - begun, seconds)
-                        tell("seconds", int(spent), int(seconds))
-                    else:
-                        tell("fits", min(len(self.records) - 1, n_fits), n_fits)
-                losses = [self.records.get(_key(one, share), {}).get("loss") for one in candidates]
-                if share == SHARES[0]:  # which all have: Optuna learns from these
-                    for trial, loss in zip(trials, losses, strict=True):
-                        self.study.tell(trial, loss, state=self.failed if loss is None else None)
-                order = sorted((loss, i) for i, loss in enumerate(losses) if loss is not None)
-                candidates = [candidates[i] for _, i in order[: -(-len(candidates) // KEPT)]]
+            self._fit(candidates, n_jobs)
+            for trial, candidate in zip(trials, candidates, strict=True):
+                loss = self.records[_key(candidate)]["loss"]
+                self.study.tell(trial, loss, state=self.failed if loss is None else None)
 
     def _asked(self) -> Any:
         """A candidate that differs from the defaults in something."""
@@ -164,18 +195,16 @@ class Search:
             trial = self.study.ask()
         return trial
 
-    def _fits(
-        self, workers: Workers, candidates: list[Keywords], share: float, deadline: float
-    ) -> Iterator[Record]:
-        """Fit candidates that have no record, as long as there is time, and keep a line of each."""
-        missing = {_key(one, share): one for one in candidates}
-        jobs = ((one, share) for key, one in missing.items() if key not in self.records)
-        for ended in workers.run(job for job in jobs if time.monotonic() < deadline):
-            record = self.records[_key(*ended.job)] = ended.result()
+    def _fit(self, candidates: list[Keywords], n_jobs: int | None) -> None:
+        """Fit candidates that have no record, and keep a line of each as it ends."""
+        missing = {_key(one): one for one in candidates if _key(one) not in self.records}
+        jobs = (joblib.delayed(fitted)(self.data, one) for one in missing.values())
+        records: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
+        for record in records:
+            self.records[_key(record["keywords"])] = record
             if self.out is not None:
                 with (self.out / RECORDS).open("a", encoding="utf-8") as file:
                     file.write(json.dumps(record) + "\n")
-            yield record
 
     def resume(self) -> None:
         """Read what is there; records of another search are refused."""
@@ -195,35 +224,90 @@ class Search:
             *lines, cut_off = bounded_text(records).split("\n")
             for line in lines:
                 record = _checked(parse_json(line), len(self.data.validation[0]))
-                self.records[_key(record["keywords"], record["share"])] = record
+                self.records[_key(record["keywords"])] = record
         if cut_off:  # the process was killed while it wrote this line
             files.write_bytes(records, "".join(f"{line}\n" for line in lines).encode())
 
     def verdict(self) -> Tuned:
-        """The best with all steps, and by how much it beats the defaults."""
-        records = list(self.records.values())
-        whole = [one for one in records if one["share"] == 1 and one["loss"] is not None]
-        finalists, defaults = sorted(whole, key=lambda one: one["loss"]), self.records[_key({}, 1)]
-        if not finalists:
+        """The best, and by how much it beats the defaults."""
+        defaults = self.records[_key({})]
+        fits = [one for one in self.records.values() if one["loss"] is not None]
+        if not fits:
             raise InputError(f"no settings could be fitted: {defaults['error']}")
-        winner, gain, error = finalists[0], float("inf"), 0.0
+        fits.sort(key=lambda one: one["loss"])
+        gain, error = float("inf"), 0.0
         if defaults["loss"] is not None:
-            rows = np.subtract(defaults["row_losses"], winner["row_losses"])
+            rows = np.subtract(defaults["row_losses"], fits[0]["row_losses"])
             gain, error = float(rows.mean()), float(rows.std() / np.sqrt(len(rows)))
-        keywords = self.fixed | (winner["keywords"] if gain > error else {})
+        keywords = self.fixed | (fits[0]["keywords"] if gain > error else {})
         if self.out is not None:
             files.write_json(self.out / BEST, keywords)
-        others = [record for record in records if record["share"] < 1]
-        return Tuned(keywords, finalists + others, gain, error)
+        return Tuned(keywords, fits, gain, error)
 
 
-def _key(keywords: Keywords, share: float) -> tuple[str, float]:
-    return json.dumps(keywords, sort_keys=True), share
+def open_to_choice(fixed: Keywords) -> list[str]:
+    """The settings that are not fixed and mean something to the solver that is."""
+    solver = Settings.of(fixed.get("preset", "default"), solver=fixed.get("solver")).solver
+    unused = {"eigen": OF_DESCENT, "sequential": ("smoothness",)}.get(solver, ())
+    return [name for name in (*RANGES, *CHOICES) if name not in (*fixed, *unused)]
+
+
+def drawn(trial: Any, names: list[str]) -> Keywords:
+    """The keywords of a candidate: each setting differs from the default, or does not."""
+    keywords: Keywords = {}
+    for name in names:
+        if not trial.suggest_categorical(f"change {name}", [False, True]):
+            continue
+        if name in RANGES:
+            keywords[name] = float(f"{trial.suggest_float(name, *RANGES[name], log=True):.2g}")
+        else:
+            keywords[name] = trial.suggest_categorical(name, CHOICES[name])
+    if "hidden" in keywords:
+        keywords["hidden"] = [int(width) for width in keywords["hidden"].split()]
+    return keywords
+
+
+def fitted(data: TuningData, keywords: Keywords) -> Record:
+    """The record of a fit: loss and its standard error, score, time.
+
+    A fit that diverges, or that these rows do not allow, has a loss of None.
+    """
+    begun = time.monotonic()
+    try:
+        model: Any = clone(data.estimator)
+        model.set_params(**keywords)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", TrainingWarning)
+            model.fit(*data.train, validation_data=data.validation)
+    except (DivergedError, InputError) as error:
+        seconds = time.monotonic() - begun
+        return {"keywords": keywords, "loss": None, "error": str(error), "seconds": seconds}
+    losses = row_losses(model, *data.validation)
+    return {
+        "keywords": keywords,
+        "loss": float(losses.mean()),
+        "losses_error": float(losses.std() / np.sqrt(len(losses))),
+        "score": float(model.score(*data.validation)),
+        "seconds": time.monotonic() - begun,
+        "row_losses": [round(float(loss), 6) for loss in losses],
+    }
+
+
+def row_losses(model: Any, x: Any, y: np.ndarray) -> np.ndarray:
+    """The loss of each row: −log p of its class, or its squared error in units of the variance."""
+    if isinstance(model, PIEFSRegressor):
+        error = (y - model.predict(x)).reshape(len(x), -1) / model.target_scale_
+        return np.mean(error**2, axis=1)
+    return -model.predict_log_proba(x)[np.arange(len(x)), np.searchsorted(model.classes_, y)]
+
+
+def _key(keywords: Keywords) -> str:
+    return json.dumps(keywords, sort_keys=True)
 
 
 def _checked(record: Record, n_rows: int) -> Record:
     """A record of an earlier call; a ValueError or LookupError if it cannot be one."""
-    if not isinstance(record["keywords"], dict) or record["share"] not in SHARES:
+    if not isinstance(record["keywords"], dict):
         raise ValueError("these are not the settings of this search")
     if record["loss"] is None:
         return record | {"error": str(record["error"])}

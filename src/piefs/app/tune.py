@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from piefs.app.fit import describe, load_source
-from piefs.app.options import Dask, Json, Quiet, Seed, Source, bar
+from piefs.app.options import Json, Quiet, Seed, Source, bar
 from piefs.errors import InputError
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ def tune(
         typer.Option(help="How many settings to try, 18 if no budget is given.", min=1, max=200),
     ] = None,
     jobs: Annotated[int | None, typer.Option(help="Trials at a time, 1 by default.", min=1)] = None,
-    dask: Dask = None,
     seed: Seed = 0,
     out: Annotated[
         Path | None,
@@ -58,7 +57,7 @@ def tune(
             standardize=data.standardize,
             out=out,
             tell=lambda what, done, total: update(description=what, completed=done, total=total),
-            **{"budget_minutes": budget, "n_trials": trials, "n_jobs": jobs, "dask": dask},
+            **{"budget_minutes": budget, "n_trials": trials, "n_jobs": jobs},
             seed=seed,
         )
     best = out / search.BEST if tuned.beats_defaults else None
@@ -77,18 +76,17 @@ def fit_command(source: Source, best: Path | None) -> str:
 
 
 def _tell(console: Console, tuned: Tuned, command: str, *, as_json: bool) -> None:
-    """The candidates that were fitted with all steps, the best first; then the verdict."""
+    """The best candidates in order; then the verdict."""
     if as_json:
         names = ("keywords", "beats_defaults", "gain", "gain_error")
         summary: dict[str, Any] = {name: getattr(tuned, name) for name in names}
-        summary["n_trials"] = len({json.dumps(record["keywords"]) for record in tuned.records})
+        summary["n_trials"] = len(tuned.records)
         print(json.dumps(summary | {"command": command}))
         return
     from piefs.estimators.decisions import OF_DESCENT
 
     table = Table("validation loss", "score", "s", "settings")
-    whole = [record for record in tuned.records if record["share"] == 1 and record["loss"]]
-    for record in whole[:ROWS_SHOWN]:
+    for record in tuned.records[:ROWS_SHOWN]:
         loss = f"{record['loss']:.4f} ± {record['losses_error']:.4f}"
         settings = ", ".join(f"{name}={value}" for name, value in record["keywords"].items())
         if set(record["keywords"]) & set(OF_DESCENT):  # which the closed form does not take

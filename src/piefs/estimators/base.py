@@ -12,13 +12,12 @@ from piefs.core.model import Model, Scaling
 from piefs.data.rows import Rows
 from piefs.errors import TrainingWarning
 from piefs.estimators.coordinates import Coordinates
-from piefs.estimators.dask import by_block, is_dask
+from piefs.estimators.dask import by_block
 from piefs.estimators.decisions import decided
+from piefs.estimators.inputs import is_dask
 from piefs.estimators.keywords import Configurable
 from piefs.estimators.rows import TrainingRows, checked_weight
-from piefs.estimators.scikit import CallbackSupportMixin, ScikitLearnCallbacks
-from piefs.training.batches import Samples
-from piefs.training.callbacks import Callback, notify
+from piefs.training.callbacks import Callback
 from piefs.training.config import Settings
 from piefs.training.evaluation import evaluate
 from piefs.training.progress import ProgressPrinter
@@ -26,7 +25,7 @@ from piefs.training.sharding import devices_in_use
 from piefs.training.solvers import NO_LABELS, SOLVERS, Fitted, Task, solver_for
 
 
-class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_output_keys=()):
+class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
     """Training; the keywords are in `Configurable`, what a fitted one can do in `Coordinates`."""
 
     n_features_in_: int
@@ -47,7 +46,6 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_outpu
         X: Rows,
         targets: np.ndarray | None = None,
         *,
-        y: Any = None,
         task: Task = NO_LABELS,
         class_weight: Any = None,
         sample_weight: Any = None,
@@ -56,8 +54,7 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_outpu
     ) -> None:
         """Fit validated arrays and set the fitted attributes.
 
-        Targets are class indices, or standardised numbers of shape (n, n_outputs); `y` is what
-        they were made of.
+        Targets are class indices, or standardised numbers of shape (n, n_outputs).
         """
         weight = checked_weight(sample_weight, X)
         unlabeled = None if X_unlabeled is None else self._checked(X_unlabeled)
@@ -66,25 +63,21 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_outpu
         given, devices = given.with_rows_set_aside(settings), devices_in_use()
         kind = SOLVERS[settings.solver].scaling if self.standardize else None
         scaling = given.scaling(kind, settings, devices)
-        samples = given.samples(scaling, settings, devices)
-        validation = given.validation(scaling, settings, task)
-        metadata = {} if weight is None else {"sample_weight": weight}
-        fit_arguments = {"X": X, "y": y, "metadata": metadata}
-        callbacks = self._watching(fit_arguments, samples, scaling, settings, task)
-        try:
-            start = self.pretraining if isinstance(self.pretraining, Model) else None
-            about: Any = {"validation": validation, "callbacks": callbacks, "warm_start": start}
-            fitted = solver_for(settings.solver)(samples, settings, task, **about)
-        finally:
-            notify(callbacks, "end")
+        callbacks: list[Callback] = [*(self.callbacks or ())]
+        callbacks += [ProgressPrinter(self.verbose)] if self.verbose else []
+        fitted = solver_for(settings.solver)(
+            given.samples(scaling, settings, devices),
+            settings,
+            task,
+            validation=given.validation(scaling, settings, task),
+            callbacks=callbacks,
+            warm_start=self.pretraining if isinstance(self.pretraining, Model) else None,
+        )
         self._finish(fitted, scaling, given)
-        for callback in callbacks:
-            if isinstance(callback, ScikitLearnCallbacks):
-                callback.finish()
 
     def _settings_for(self, given: TrainingRows) -> Settings:
         """The settings for these rows, with what depends on them decided."""
-        facts = replace(given.facts(self.solver), descends=self._asks_for_steps())
+        facts = replace(given.facts(self.solver), asks_for_steps=self._asks_for_steps())
         settings = replace(decided(self._asked(), facts), seed=self._seed())
         if self.batch_size not in (None, "auto") and int(self.batch_size) > facts.n_rows:
             warnings.warn(
@@ -93,34 +86,10 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_outpu
             )
         return settings
 
-    def _watching(
-        self,
-        fit_arguments: dict[str, Any],
-        samples: Samples,
-        scaling: Scaling,
-        settings: Settings,
-        task: Task,
-    ) -> list[Callback]:
-        """All that is called between chunks: ours, what `verbose` prints, and scikit-learn's."""
-        callbacks = list(self.callbacks or ())
-        if self.verbose:
-            callbacks.append(ProgressPrinter(self.verbose))
-        if getattr(self, "_skl_callbacks", None):
-
-            def model_of(state: Any) -> Model:
-                from piefs.training.descent import finished_at
-
-                model, *_ = finished_at(state, samples, settings, task)
-                return replace(model, scaling=scaling)
-
-            callbacks.append(ScikitLearnCallbacks(self, fit_arguments, model_of))
-        return callbacks
-
     def _finish(self, fitted: Fitted, scaling: Scaling, given: TrainingRows) -> None:
         """Set the fitted attributes, and warn, once for each kind, of what has gone wrong."""
         self.settings_, self.seed_ = fitted.settings, fitted.settings.seed
         self.model_ = replace(fitted.model, scaling=scaling)
-        self._dtype = self.model_.dtype
         self.center_, self.scale_ = scaling.center, scaling.scale
         self.coordinates_ = given.in_order(
             fitted.coordinates, lambda held: evaluate(self.model_, held)
@@ -134,4 +103,4 @@ class BasePIEFS(CallbackSupportMixin, Coordinates, Configurable, auto_wrap_outpu
         self.n_iter_ = int(self.steps_.sum())
         self.warnings_ = list(fitted.warnings)
         for finding in self.warnings_:
-            warnings.warn(finding.message, TrainingWarning, stacklevel=5)
+            warnings.warn(finding.message, TrainingWarning, stacklevel=4)

@@ -11,13 +11,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from piefs.data.table import coded
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
-from piefs.estimators.dask import by_block, is_dask
-from piefs.estimators.inputs import checked_arrays
+from piefs.estimators.dask import by_block
+from piefs.estimators.inputs import checked_arrays, is_dask
 from piefs.estimators.keywords import PARAMETERS
-from piefs.estimators.scikit import with_callbacks
 from piefs.training.solvers import Task
 
 
@@ -53,7 +51,6 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
         super().__init__(n_components, **keywords)
         self.class_weight = class_weight
 
-    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -90,7 +87,6 @@ class PIEFSClassifier(ClassifierMixin, BasePIEFS):
         self._fit(
             X,
             labels,
-            y=y,
             task=Task("classification", len(self.classes_)),
             class_weight=_by_index(self.class_weight, self.classes_),
             sample_weight=sample_weight,
@@ -131,10 +127,10 @@ def _margins(logits: np.ndarray) -> np.ndarray:
 def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:
     """The classes in sorted order, and each label as an index into them."""
     check_classification_targets(y)
-    classes, labels = coded(np.asarray(y))
+    classes, labels = np.unique(np.asarray(y), return_inverse=True)
     if len(classes) < 2:
         raise InputError(f"y has only one class, {str(classes[0])!r}; two are needed to classify")
-    return classes, labels
+    return classes, labels.astype(np.int32)
 
 
 def label_indices(classes: np.ndarray, y: np.ndarray) -> np.ndarray:

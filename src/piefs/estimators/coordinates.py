@@ -14,8 +14,7 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from piefs.core.ritz import Ritz, ritz
-from piefs.errors import InputError
-from piefs.estimators.crossfit import check_folds, cross_fitted, fold_workers, left_out_scores
+from piefs.estimators.crossfit import check_folds, cross_fitted, left_out_scores
 from piefs.estimators.inputs import checked_arrays
 from piefs.training.config import Settings
 from piefs.training.evaluation import evaluate
@@ -34,7 +33,6 @@ class Coordinates(TransformerMixin):
     scale_: np.ndarray
     gram_: np.ndarray
     dirichlet_: np.ndarray
-    _dtype: np.dtype
     left_out_: np.ndarray | None
     fit: Callable[..., Any]
 
@@ -44,7 +42,6 @@ class Coordinates(TransformerMixin):
         y: Any = None,
         *,
         cross_fit: bool | int = False,
-        dask: Any = None,
         **fit_params: Any,
     ) -> np.ndarray:
         """Fit, and give the coordinates of the training rows.
@@ -54,22 +51,16 @@ class Coordinates(TransformerMixin):
         the rows they were fitted on. True takes the solver's leave-one-out coordinates, which are
         free, if it has them, and five folds otherwise; a number asks for so many folds. The model
         of all rows is fitted too; `cross_fit_scores_` has its score on its own rows, and that on
-        rows left out. With `dask`, the address of a Dask scheduler or a client of it, the folds
-        are fitted there, at the same time.
+        rows left out.
         """
         if not cross_fit:
-            if dask is not None:
-                raise InputError("dask= is for the folds of cross_fit: ask for those too")
             return self.fit(X, y, **fit_params)._coordinates(X)
         n_folds = check_folds(cross_fit, X)
-        is_fitted = cross_fit is True and dask is None
-        if is_fitted and (left_out := self.fit(X, y, **fit_params).left_out_) is not None:
+        self.fit(X, y, **fit_params)
+        if cross_fit is True and self.left_out_ is not None:
             self.cross_fit_scores_ = left_out_scores(self, X, y)
-            return left_out[: len(X)]
-        with fold_workers(self, X, y, fit_params, dask) as workers:
-            if not is_fitted:
-                self.fit(X, y, **fit_params)
-            honest, self.cross_fit_scores_ = cross_fitted(self, X, y, n_folds, workers)
+            return self.left_out_[: len(X)]
+        honest, self.cross_fit_scores_ = cross_fitted(self, X, y, n_folds, fit_params)
         return honest
 
     def transform(self, X: Any) -> np.ndarray:

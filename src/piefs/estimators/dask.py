@@ -15,14 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from piefs.errors import InputError
 
 LEFT_BEHIND = (
-    *("coordinates_", "history_", "_skl_callbacks"),  # new rows do not need them
+    *("coordinates_", "left_out_", "history_"),  # new rows do not need them
     *("feature_names_in_", "_sklearn_output_config"),  # what they decide is decided here
 )
-
-
-def is_dask(X: Any) -> bool:
-    """Whether X is a Dask collection, found without importing Dask."""
-    return hasattr(X, "__dask_graph__")
 
 
 def by_block(estimator: Any, method: str, X: Any) -> Any:

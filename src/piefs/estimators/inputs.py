@@ -16,7 +16,6 @@ from sklearn.utils.validation import (
 
 from piefs.data.rows import Rows, is_lazy
 from piefs.errors import InputError
-from piefs.estimators.dask import is_dask
 
 ADVICE = (
     "Encode them beforehand, for example with "
@@ -29,6 +28,11 @@ ADVICE_ON_DASK = (
     "a Dask collection cannot be fitted: write it to files, X.to_parquet(folder), and fit "
     "piefs.open_rows(folder) (docs/cluster.md), or give X.compute() if it fits into memory"
 )
+
+
+def is_dask(X: Any) -> bool:
+    """Whether X is a Dask collection, found without importing Dask."""
+    return hasattr(X, "__dask_graph__")
 
 
 def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:

@@ -85,8 +85,8 @@ PARAMETERS = """
     random_state : int, RandomState or None
         Seed of initialisation, batches and held-out rows.
     verbose : int
-        0 is silent, 1 prints a line for each stage and each map, with the time left, 2 one for each
-        interval.
+        0 is silent, 1 prints a line for each stage and each tenth of the steps, with the time left,
+        2 one for each interval.
     callbacks : sequence of callable
         Called with the `TrainState` between chunks of steps; one that returns True ends the run,
         and the model is finished as it stands. See `piefs.callbacks`.
@@ -196,13 +196,15 @@ class Configurable(BaseEstimator):
     ) -> Settings:
         """What the keywords come to for such rows; an InputError if they cannot work."""
         facts = Facts(n_rows, n_features, supervised, n_classes=n_classes)
-        return decided(self._asked(), replace(facts, descends=self._asks_for_steps()))
+        return decided(self._asked(), replace(facts, asks_for_steps=self._asks_for_steps()))
 
-    def _asks_for_steps(self) -> bool:
-        """Whether something is asked for that only a solver that descends can do."""
-        is_watched = bool(self.callbacks or getattr(self, "_skl_callbacks", None))
-        starts_warm = isinstance(self.pretraining, Model)
-        return is_watched or starts_warm or devices_in_use().mesh is not None
+    def _asks_for_steps(self) -> str | None:
+        """What is asked for, beside settings, that only a solver that descends can do."""
+        if self.callbacks:
+            return "callbacks"
+        if isinstance(self.pretraining, Model):
+            return "pretraining"
+        return "sharded" if devices_in_use().mesh is not None else None
 
     def _asked(self) -> Settings:
         """The settings as they are asked for."""

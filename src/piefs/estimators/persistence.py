@@ -125,7 +125,7 @@ def _estimator(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
         standardize=document["standardize"],
         random_state=settings.seed,
     )
-    estimator.settings_, estimator.model_, estimator._dtype = settings, model, model.dtype
+    estimator.settings_, estimator.model_ = settings, model
     estimator.center_, estimator.scale_ = model.scaling.center, model.scaling.scale
     estimator.n_components_ = len(model.mixing)
     vars(estimator).update(fitted)

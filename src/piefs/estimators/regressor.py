@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_array
 
 from piefs.errors import InputError
 from piefs.estimators.base import BasePIEFS
-from piefs.estimators.dask import by_block, is_dask
-from piefs.estimators.inputs import checked_arrays
+from piefs.estimators.dask import by_block
+from piefs.estimators.inputs import checked_arrays, is_dask
 from piefs.estimators.keywords import PARAMETERS
 from piefs.estimators.rows import checked_weight
-from piefs.estimators.scikit import with_callbacks
 from piefs.training.solvers import Task
 
 
@@ -45,7 +44,6 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         tags.target_tags.multi_output = True
         return tags
 
-    @with_callbacks
     def fit(
         self,
         X: Any,
@@ -82,7 +80,6 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         self._fit(
             X,
             self._standardized_targets(targets),
-            y=y,
             task=Task("regression", targets.shape[1]),
             sample_weight=sample_weight,
             X_unlabeled=X_unlabeled,

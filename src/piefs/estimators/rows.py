@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial, reduce
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -22,6 +22,7 @@ from piefs.training.sharding import ONE, Devices
 from piefs.training.solvers import Task
 
 SCALING_ROWS, SCALING_ELEMENTS = 2**16, 2**23  # that are in memory at a time, at most
+FIRST_ROWS = 1000
 CLIP = 3.0  # of robust scaling
 MOST_HELD_OUT = 20_000  # of rows in a file, which are read at once
 MOST_IN_STRATA = 2**22
@@ -54,15 +55,12 @@ class TrainingRows:
             self.X.shape[1],
             self.targets is not None,
             is_lazy(self.X),
-            self.held_out is not None,
             0 if classes is None else int(classes.max()) + 1,
         )
 
     def with_rows_set_aside(self, settings: Settings) -> TrainingRows:
         """The same with rows held out, where the settings need some and none are given."""
-        chooses = settings.chooses_n_components and settings.solver != "eigen"
-        is_needed = settings.early_stopping or chooses
-        if self.held_out is not None or not is_needed:
+        if self.held_out is not None or not settings.early_stopping:
             return self
         most = MOST_HELD_OUT / len(self.X) if is_lazy(self.X) else 1.0
         share = min(settings.held_out, most)
@@ -162,57 +160,29 @@ def _followed_by(samples: Samples, unlabeled: Rows) -> Samples:
     )
 
 
-class Moments(NamedTuple):
-    """The total weight of some rows, and mean and mean square deviation of each column."""
-
-    mass: float
-    mean: np.ndarray
-    spread: np.ndarray
-
-    def with_more(self, other: Moments) -> Moments:
-        """The moments of these rows and others; deviations are moved to the common mean."""
-        if other.mass == 0 or self.mass == 0:
-            return self if other.mass == 0 else other
-        mass = self.mass + other.mass
-        share, move = other.mass / mass, other.mean - self.mean
-        spread = (1 - share) * (self.spread + share * move**2) + share * other.spread
-        return Moments(mass, self.mean + share * move, spread)
-
-
-def _moments(block: np.ndarray, weight: np.ndarray | None) -> Moments:
-    mass = float(len(block)) if weight is None else float(weight.sum())
-    if mass == 0:
-        return Moments(0.0, np.zeros(block.shape[1]), np.zeros(block.shape[1]))
-    with np.errstate(over="ignore", invalid="ignore"):  # told by `scaling_of`
-        mean = np.average(block, axis=0, weights=weight)
-        return Moments(mass, mean, np.average((block - mean) ** 2, axis=0, weights=weight))
-
-
 def scaling_of(X: Rows, weight: np.ndarray | None = None, devices: Devices = ONE) -> Scaling:
     """By mean and standard deviation of each column; a constant column keeps scale 1.
 
-    Block by block, so that rows may be read as they are needed, by one process each.
+    Block by block, so that rows may be read as they are needed, by one process each; sums are taken
+    about the mean of the first rows, or they would lose the digits of columns far from zero.
     """
     n_rows = min(SCALING_ROWS, max(1, SCALING_ELEMENTS // X.shape[1]))
-    found = _moments(np.zeros((0, X.shape[1])), None)
-    for start in devices.share_of(range(0, len(X), n_rows)):
-        rows = slice(start, start + n_rows)
-        block = X[rows].astype(np.float64)
-        found = found.with_more(_moments(block, None if weight is None else weight[rows]))
-    told = devices.gathered(np.concatenate([[found.mass], found.mean, found.spread]))
-    parts = [Moments(row[0], *np.split(row[1:], 2)) for row in told]
-    _, center, squares = reduce(Moments.with_more, parts)
-    if not np.isfinite(center).all():
-        column = int(np.argmin(np.isfinite(center)))
-        raise InputError(
-            f"column {column} has gaps or infinities; fill or leave out such rows first"
-        )
-    if not np.isfinite(squares).all():
-        column = int(np.argmin(np.isfinite(squares)))
-        raise InputError(
-            f"column {column} has values whose squares overflow: divide it by a constant first"
-        )
-    deviation = np.sqrt(squares)
+    sums = np.zeros((3, X.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        shift = X[:FIRST_ROWS].mean(axis=0, dtype=np.float64)
+        for start in devices.share_of(range(0, len(X), n_rows)):
+            block = X[start : start + n_rows].astype(np.float64) - shift
+            w = np.ones(len(block)) if weight is None else weight[start : start + n_rows]
+            sums += np.stack([np.full_like(shift, w.sum()), w @ block, w @ block**2])
+        mass, first, second = devices.total(sums)
+        center, squares = shift + first / mass, second / mass - (first / mass) ** 2
+    for values, what in (
+        (center, "gaps or infinities; fill or leave out such rows first"),
+        (squares, "values whose squares overflow: divide it by a constant first"),
+    ):
+        if not np.isfinite(values).all():
+            raise InputError(f"column {int(np.argmin(np.isfinite(values)))} has {what}")
+    deviation = np.sqrt(np.maximum(squares, 0))
     tiny = 10 * np.finfo(np.float64).eps * np.abs(center)
     return Scaling(center, np.where(deviation > tiny, deviation, 1.0))
 

@@ -12,7 +12,6 @@ from piefs.estimators.base import BasePIEFS
 from piefs.estimators.classifier import encode_labels
 from piefs.estimators.inputs import checked_arrays
 from piefs.estimators.keywords import PARAMETERS
-from piefs.estimators.scikit import with_callbacks
 from piefs.training.solvers import NO_LABELS, Task
 
 
@@ -45,7 +44,6 @@ class PIEFSTransformer(BasePIEFS):
         super().__init__(n_components, **keywords)
         self.supervised = supervised
 
-    @with_callbacks
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PIEFSTransformer:
         """Learn coordinates from rows, and from their labels as `supervised` says."""
         if self.supervised and y is None:
@@ -60,7 +58,7 @@ class PIEFSTransformer(BasePIEFS):
                 raise InputError('solver="spectral" does not look at labels: fit without them')
             classes, labels = encode_labels(y)
             task = Task("classification", len(classes))
-        self._fit(X, labels, y=y, task=task, sample_weight=sample_weight)
+        self._fit(X, labels, task=task, sample_weight=sample_weight)
         return self
 
 

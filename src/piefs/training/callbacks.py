@@ -80,65 +80,12 @@ def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
     write_bytes(path, buffer.getvalue().encode())
 
 
-HIGHER_IS_BETTER = ("validation_accuracy", "validation_r2")  # all other columns should fall
-
-
-class EarlyStopping:
-    """End a run when a column of the history has stopped improving.
-
-    `monitor` is the column, such as "validation_loss" (which needs validation rows) or
-    "loss_class"; `patience` says how many rows in a row may bring no improvement, and
-    `min_improvement` what counts as one, as a share of the best value so far.
-    """
-
-    def __init__(
-        self, monitor: str = "validation_loss", patience: int = 10, min_improvement: float = 1e-3
-    ) -> None:
-        if patience < 1:
-            raise InputError(f"patience must be a number of rows of at least 1, not {patience}")
-        if min_improvement < 0:
-            raise InputError(f"min_improvement must be at least 0, not {min_improvement}")
-        self.monitor, self.patience, self.min_improvement = monitor, patience, min_improvement
-
-    def __call__(self, state: TrainState) -> bool:
-        """Whether patience has run out."""
-        losses = _losses(state, self.monitor)
-        return has_stalled(losses, self.patience, self.min_improvement)
-
-
 def has_stalled(losses: Sequence[float], patience: int, tolerance: float) -> bool:
     """Whether the lowest of the last `patience` losses is below all before by too small a share."""
     if len(losses) <= patience:
         return False
     before, after = min(losses[:-patience]), min(losses[-patience:])
     return after >= before - tolerance * abs(before)
-
-
-class TargetScore:
-    """End a run when a column of the history has reached a value.
-
-    `target` is a score to rise to, or a loss to fall to, and `monitor` its column.
-    """
-
-    def __init__(self, target: float, monitor: str = "validation_accuracy") -> None:
-        self.target, self.monitor = target, monitor
-
-    def __call__(self, state: TrainState) -> bool:
-        """Whether a row has reached it."""
-        target = -self.target if self.monitor in HIGHER_IS_BETTER else self.target
-        return any(loss <= target for loss in _losses(state, self.monitor))
-
-
-def _losses(state: TrainState, name: str) -> list[float]:
-    """A column of the history; scores are negated, so that all should fall."""
-    if state.history and name not in state.history[-1]:
-        hint = ' (those of validation rows need validation_data, and solver="spectral" has none)'
-        raise InputError(
-            f"the history has no column {name!r} to watch{hint * name.startswith('valid')}; "
-            f"it has {', '.join(state.history[-1])}"
-        )
-    sign = -1 if name in HIGHER_IS_BETTER else 1
-    return [sign * row[name] for row in state.history]
 
 
 class TimeBudget:

@@ -158,16 +158,6 @@ class Settings:
         return self.steps_per_component * (self.n_components // self.maps_at_once)
 
     @property
-    def patience(self) -> int | None:
-        """Intervals without improvement that end a turn, None without early stopping."""
-        return self.optimizer.patience if self.early_stopping is True else None
-
-    @property
-    def keeps_best(self) -> bool:
-        """Whether training ends with the maps of the lowest validation loss."""
-        return self.early_stopping is True and self.solver in ("nested", "joint")
-
-    @property
     def chooses_n_components(self) -> bool:
         """Whether as few maps are kept as do."""
         return self.asked.get("n_components") == "auto"

@@ -27,7 +27,7 @@ from piefs.training.evaluation import (
 )
 from piefs.training.graph import Tell, distilled, graph_samples
 from piefs.training.loop import train
-from piefs.training.readout import check_readable, fewest_maps, probe_cross_entropy, solved_readout
+from piefs.training.readout import check_readable, probe_cross_entropy, solved_readout
 from piefs.training.solvers import Fitted, Task
 from piefs.training.state import TrainState, WarmStart, initial_state, rate_in_force
 
@@ -49,42 +49,55 @@ def solve(
     warm_start: Model | None = None,
 ) -> Fitted:
     """Train the maps one after the other, all at once, or towards the eigenmaps of a graph."""
+    try:
+        with jax.enable_x64(settings.optimizer.dtype == "float64"):
+            if settings.solver != "sequential":
+                settings = replace(settings, leading_variance=leading_variance(samples))
+            state, settings = _trained(samples, settings, task, validation, callbacks, warm_start)
+            return _finished(state, samples, settings, task)
+    finally:
+        notify(callbacks, "end")
+
+
+def _trained(
+    samples: Samples,
+    settings: Settings,
+    task: Task,
+    validation: Validation | None,
+    callbacks: Sequence[Callback],
+    warm_start: Model | None,
+) -> tuple[TrainState, Settings]:
+    """The state that training ends with, and the settings with T_class as a number."""
     tell: Tell = partial(notify, callbacks, "prepare")
-    with jax.enable_x64(settings.optimizer.dtype == "float64"):
-        if settings.solver == "spectral":
-            check_readable(samples)
-        if settings.solver != "sequential":
-            settings = replace(settings, leading_variance=leading_variance(samples))
-        start, trained_on, held = None, samples, validation
-        if warm_start is not None:
-            start = as_trained(warm_start, samples, settings)
-        elif settings.pretraining is not None:
-            start, settings = distilled_maps(samples, settings, tell)
-        if settings.solver == "spectral":  # the readout comes after training
-            (trained_on, _), held = graph_samples(samples, settings, tell), None
-        notify(callbacks, "begin", Stage(settings))
-        state = initial_state(trained_on, settings, task.n_outputs, start)
-        for callback in callbacks:
-            if isinstance(callback, Checkpoint):
-                callback.bind(settings.document(), trained_on)
-                state = callback.restore(state)
-        state = train(
-            trained_on,
-            settings,
-            n_outputs=task.n_outputs,
-            readout_loss=LOSSES[task.kind],
-            validation=held,
-            warm_start=start,
-            callbacks=callbacks,
-            state=state,
-        )
-        return _fitted(state, samples, settings, task, validation)
+    start = None
+    if warm_start is not None:
+        start = as_trained(warm_start, samples, settings)
+    elif settings.pretraining is not None:
+        start, settings = distilled_maps(samples, settings, tell)
+    if settings.solver == "spectral":  # the readout comes after training
+        check_readable(samples)
+        (samples, _), validation = graph_samples(samples, settings, tell), None
+    notify(callbacks, "begin", Stage(settings))
+    state = initial_state(samples, settings, task.n_outputs, start)
+    for callback in callbacks:
+        if isinstance(callback, Checkpoint):
+            callback.bind(settings.document(), samples)
+            state = callback.restore(state)
+    state = train(
+        samples,
+        settings,
+        n_outputs=task.n_outputs,
+        readout_loss=LOSSES[task.kind],
+        validation=validation,
+        warm_start=start,
+        callbacks=callbacks,
+        state=state,
+    )
+    return state, settings
 
 
-def finished_at(
-    state: TrainState, samples: Samples, settings: Settings, task: Task
-) -> tuple[Model, np.ndarray, np.ndarray]:
-    """The model of the maps that a state has, their values on the rows, and its coordinates."""
+def _finished(state: TrainState, samples: Samples, settings: Settings, task: Task) -> Fitted:
+    """The model of the maps that a state has, measured on the rows."""
     raw = coordinates_of(state.maps, samples.x, samples.devices)
     gram = weighted_gram(raw, samples.weights, samples.devices)
     whitener = whitening(gram) if settings.whiten else not_whitened(len(gram))
@@ -93,36 +106,18 @@ def finished_at(
     phi = evaluate(model, samples.x, devices=samples.devices)
     if settings.solver == "spectral" and samples.target is not None:
         model = replace(model, readout=solved_readout(phi, samples, task.n_outputs))
-    return model, raw, phi
-
-
-def _fitted(
-    state: TrainState,
-    samples: Samples,
-    settings: Settings,
-    task: Task,
-    validation: Validation | None,
-) -> Fitted:
-    model, raw, phi = finished_at(state, samples, settings, task)
-    if settings.chooses_n_components and validation is not None:
-        held = evaluate(model, validation.samples.x)
-        n, readout = fewest_maps(phi, held, samples, validation.samples, task)
-        maps = jax.tree.map(lambda a: a[:n], model.maps)
-        model = replace(model, maps=maps, mixing=model.mixing[:n, :n], readout=readout)
-        phi, raw = phi[:, :n], raw[:, :n]
-    n = phi.shape[1]
-    settings = replace(settings, n_components=n)
+    settings = replace(settings, n_components=phi.shape[1])
     gram = weighted_gram(phi, samples.weights, samples.devices)
     mixing = np.asarray(model.mixing, np.float64)
-    dirichlet = mixing @ dirichlet_matrix(model.maps, model.metric, samples) @ mixing.T
+    dirichlet = mixing @ dirichlet_matrix(model.maps, metric, samples) @ mixing.T
     return Fitted(
         model,
         settings,
         phi,
         gram,
         dirichlet,
-        np.diag(dirichlet).copy() if settings.whiten else np.array(state.energies[:n]),
-        np.array(state.log_scale_ranges[:n]),
+        np.diag(dirichlet).copy() if settings.whiten else np.array(state.energies),
+        np.array(state.log_scale_ranges),
         list(state.history),
         state.steps,
         _findings(state, settings, samples, gram, raw),
@@ -135,7 +130,7 @@ def _findings(
     """What has gone wrong; where the best maps were kept, up to these."""
     spread = np.linspace(0, len(raw) - 1, min(len(raw), ROWS_TO_JUDGE)).astype(int)
     history = list(state.history)
-    if settings.keeps_best:
+    if settings.early_stopping and history:
         losses = [row["validation_loss"] for row in history]
         history = history[: int(np.argmin(losses)) + 1]
     return findings(

@@ -11,8 +11,6 @@ from piefs.training.callbacks import Stage
 if TYPE_CHECKING:
     from piefs.training.state import TrainState
 
-SHARE_TO_TIME = 0.1  # of a stage, after which its pace is known well enough to be printed
-
 
 class ProgressBar:
     """A live bar with the time left, on a terminal; elsewhere it shows nothing.
@@ -81,14 +79,13 @@ def _score(row: dict[str, float]) -> str:
 
 
 class ProgressPrinter:
-    """What `verbose` prints: a line for each stage and each frozen map, with the time left.
+    """What `verbose` prints: a line for each stage and each tenth of the steps, with the time left.
 
-    With `verbose` 2 each row of the history has a line, too.
+    With `verbose` 2 each row of the history has a line.
     """
 
     def __init__(self, verbose: int = 1) -> None:
         self.verbose = verbose
-        self._first: tuple[float, int] | None = None
 
     def prepare(self, what: str, done: int, total: int) -> None:
         """Print what comes before training, when it begins."""
@@ -98,31 +95,24 @@ class ProgressPrinter:
     def begin(self, stage: Stage) -> None:
         """Print what the next steps are for."""
         print(f"training: at most {stage.settings.total_steps:,} steps", flush=True)
-        self._stage, self._n_rows = stage, 0
-        self._needs_time, self._first = stage.settings.solver != "sequential", None
+        self._stage, self._n_rows, self._n_tenths, self._first = stage, 0, 0, None
 
     def __call__(self, state: TrainState) -> None:
         """Print what is new in the state."""
         total, done = self._stage.settings.total_steps, self._stage.steps_done(state)
-        left = self._time_left(done, total)
-        if state.is_between_turns:
-            which = self._stage.describe(state)
-            print(f"{which}: {self._losses(state.history[-1])}{left}", flush=True)
-        elif len(state.history) > self._n_rows:
-            tells_time = self._needs_time and SHARE_TO_TIME * total <= done < total
-            if self.verbose > 1 or tells_time:
-                self._needs_time, row = False, state.history[-1]
-                print(f"  step {row['step']:,}: {self._losses(row)}{left}", flush=True)
-        self._n_rows = len(state.history)
+        left, n_tenths = self._time_left(done, total), 10 * done // total
+        is_due = self.verbose > 1 or n_tenths > self._n_tenths
+        if len(state.history) > self._n_rows and is_due:
+            row, which = state.history[-1], self._stage.describe(state)
+            print(f"  step {row['step']:,}, {which}: {self._losses(row)}{left}", flush=True)
+            self._n_rows, self._n_tenths = len(state.history), n_tenths
 
     def _losses(self, row: dict[str, float]) -> str:
         is_of_graph = self._stage.settings.solver == "spectral"
         loss = "distance to the graph" if is_of_graph else "class loss"
-        score = _score(row)
-        return (
-            f"Gram error {row['gram_error']:.4f}, {loss} {row['loss_class']:.4f}, "
-            f"energy {row['loss_mde']:.4g}{', ' if score else ''}{score}"
-        )
+        parts = [f"Gram error {row['gram_error']:.4f}", f"{loss} {row['loss_class']:.4f}"]
+        parts += [f"energy {row['loss_mde']:.4g}", *filter(None, [_score(row)])]
+        return ", ".join(parts)
 
     def _time_left(self, done: int, total: int) -> str:
         """The words "; about … left", at the pace since the first call: after compilation."""

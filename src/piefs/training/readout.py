@@ -14,10 +14,7 @@ from sklearn.model_selection import train_test_split
 from piefs.core.model import Readout
 from piefs.errors import InputError
 from piefs.training.batches import Samples
-from piefs.training.diagnosis import loss_by_chance
-from piefs.training.solvers import Task
 
-ROWS_TO_CHOOSE_BY = 20_000
 AS_GOOD = 0.02  # of the loss by chance: what so small a share brings is not worth a map
 PENALTIES = np.logspace(-3, 5, 17)
 COVERED = (0.5, 0.8, 0.95)
@@ -118,25 +115,6 @@ def log_deviations(phi: np.ndarray, readout: Readout, samples: Samples) -> Reado
         found.append(v)
     lines = np.array(found)
     return Readout(lines[:, 1:], lines[:, 0])
-
-
-def fewest_maps(
-    phi: np.ndarray, held_phi: np.ndarray, samples: Samples, held: Samples, task: Task
-) -> tuple[int, Readout]:
-    """The fewest leading maps that do as well as any number of them, and their readout.
-
-    That is, their loss on held-out rows is within a standard error of the lowest, or within a small
-    share of the loss by chance.
-    """
-    labelled = np.flatnonzero(samples.label_weights > 0)
-    spread = np.linspace(0, len(labelled) - 1, min(len(labelled), ROWS_TO_CHOOSE_BY)).astype(int)
-    phi, samples = phi[labelled[spread]], samples.take(labelled[spread])
-    numbers = range(1, phi.shape[1] + 1)
-    readouts = [solved_readout(phi[:, :n], samples, task.n_outputs) for n in numbers]
-    pairs = zip(numbers, readouts, strict=True)
-    losses = [task.losses(readout(held_phi[:, :n]), held.targets) for n, readout in pairs]
-    n = fewest_within_error(np.stack(losses, axis=1), loss_by_chance(samples) or 0.0)
-    return n, readouts[n - 1]
 
 
 def fewest_within_error(losses: np.ndarray, chance: float = 0.0) -> int:

@@ -17,21 +17,13 @@ from piefs.core.losses import Readout, init_readout
 from piefs.core.maps import ScalarMap, init_map, is_single, stack, unstack
 from piefs.core.metric import MetricField, init_metric
 from piefs.core.networks import generator
-from piefs.core.objectives import (
-    Batch,
-    Objective,
-    SequentialObjective,
-    StepRecord,
-    Trainable,
-    all_maps_readout,
-    for_prefixes,
-)
+from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, for_prefixes
 from piefs.errors import DivergedError
 from piefs.training.batches import Row, Samples, Validation, some_rows
 from piefs.training.callbacks import has_stalled
 from piefs.training.config import Settings
 from piefs.training.evaluation import Columns, energies_of, log_scale_range
-from piefs.training.step import TurnLoss, begun, losses_on
+from piefs.training.step import begun
 
 TOLERANCE = 1e-3  # a loss has stopped improving once it no longer falls by this share of itself
 RATE_CUT, MOST_RATE_CUTS = 4, 5  # what the rate is divided by if numbers explode, and how often
@@ -179,38 +171,19 @@ def with_turn_over(
     )
 
 
-LOSSES = {f"validation_{name}": name for name in ("gram_error", "loss_class", "loss_mde")}
-"""What map-after-map training watches: columns of the history, and the losses they hold."""
-
-
 class HeldOut:
     """The validation rows with their cached columns, and what a history row says of them."""
 
     def __init__(
-        self,
-        validation: Validation,
-        settings: Settings,
-        objective: Objective,
-        frozen: Sequence[ScalarMap],
+        self, validation: Validation, settings: Settings, frozen: Sequence[ScalarMap]
     ) -> None:
-        self.validation, self.objective = validation, objective
+        self.validation = validation
         self.columns = Columns(validation.samples.x, settings.n_components, frozen)
-        self.needs_losses = settings.solver == "sequential" and settings.patience is not None
-        if isinstance(objective, SequentialObjective):
-            # All validation rows count at once, so their own Gram matrix is meant.
-            self.objective = replace(objective, population_gram=False)
 
     def row(self, params: Trainable, readout: Readout) -> Row:
-        """The scores of the readout, and the losses where they are watched."""
+        """The scores of the readout."""
         phi = self.columns.with_active(params.phi)
-        row = self.validation.score(np.asarray(readout(jnp.asarray(phi))))
-        if self.needs_losses:
-            held = self.validation.samples
-            parts = (held.x, self.columns.values, held.targets, held.weights, held.label_weights)
-            batch = Batch(*map(jnp.asarray, parts))
-            losses = losses_on(params, batch, TurnLoss(self.objective, self.columns.n_frozen))
-            row |= {name: float(getattr(losses, field)) for name, field in LOSSES.items()}
-        return row
+        return self.validation.score(np.asarray(readout(jnp.asarray(phi))))
 
 
 def recorded(
@@ -232,20 +205,18 @@ def recorded(
     best = state.best
     if held_out is not None:
         row |= held_out.row(state.params, state.readout)
-        if settings.keeps_best:
+        if settings.early_stopping:
             lowest = min((before["validation_loss"] for before in state.history), default=np.inf)
             best = state.params if row["validation_loss"] < lowest else best
     return replace(state, interval=NO_STEPS, history=(*state.history, row), best=best)
 
 
 def has_converged(state: TrainState, settings: Settings) -> bool:
-    """Whether the last `patience` rows of this turn have lowered none of the watched losses."""
-    if (patience := settings.patience) is None:
+    """Whether the last `patience` intervals have not lowered the validation loss."""
+    if not settings.early_stopping:
         return False
-    done = sum(state.steps)
-    rows = [row for row in state.history if row["step"] > done]
-    watched = LOSSES if settings.solver == "sequential" else ("validation_loss",)
-    return all(has_stalled([row[name] for row in rows], patience, TOLERANCE) for name in watched)
+    losses = [row["validation_loss"] for row in state.history]
+    return has_stalled(losses, settings.optimizer.patience, TOLERANCE)
 
 
 # How often in a turn a metric is set again, and from how many rows: recursive feature machines take

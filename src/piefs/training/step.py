@@ -145,12 +145,6 @@ def is_finite(tree: Any) -> Array:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(a)) for a in leaves]))
 
 
-@jax.jit
-def losses_on(params: Trainable, batch: Batch, loss: TurnLoss) -> StepRecord:
-    """The losses of a turn on rows that are not trained on."""
-    return loss(params, batch)[1]
-
-
 def added_up(tree: Any) -> Any:
     """A tree's arrays, added up over all devices: one message, whatever the number of arrays."""
     flat, restore = ravel_pytree(tree)

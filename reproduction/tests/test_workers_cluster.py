@@ -17,14 +17,12 @@ import chores
 from clusters import dask_cluster
 from commands import piefs
 from pages import ROOT, commands, run_python, train_briefly
-from piefs import PIEFSClassifier, tune
 from piefs.errors import InputError
-from piefs.training import parallel
-from piefs.training.parallel import JobError, open_workers
+from reproduction import workers
 from reproduction.cells import Cell
 from reproduction.grid import run_grid
 from reproduction.records import Records
-from toys import SMALL, flat
+from reproduction.workers import JobError, open_workers
 
 pytestmark = pytest.mark.slow
 
@@ -118,30 +116,6 @@ def test_a_worker_without_the_data_is_named_with_what_is_missing(client, tmp_pat
     assert "nowhere" in reason
 
 
-# --- the search, and folds ---------------------------------------------------------------------
-
-
-def test_a_search_finds_the_same_settings_as_on_this_machine(address, table, tmp_path):
-    keywords = {"n_trials": 4, "fixed": TINY}
-    here = tune(*table, **keywords)
-    there = tune(*table, **keywords, dask=address, out=tmp_path)
-    assert there.keywords == here.keywords
-    losses = [[record["loss"] for record in found.records] for found in (here, there)]
-    assert sorted(losses[1]) == pytest.approx(sorted(losses[0]), rel=1e-4)
-    assert len((tmp_path / "trials.jsonl").read_text().splitlines()) == len(there.records)
-
-
-def test_folds_are_fitted_the_same_as_on_this_machine(client, table):
-    model = PIEFSClassifier(**flat(**SMALL | {"batch_size": 32}))
-    here = model.fit_transform(*table, cross_fit=2)
-    scores = model.cross_fit_scores_
-    there = model.fit_transform(*table, cross_fit=2, dask=client)
-    np.testing.assert_allclose(there, here, atol=1e-3)
-    assert model.cross_fit_scores_ == pytest.approx(scores)
-    with pytest.raises(InputError, match="cross_fit"):
-        model.fit_transform(*table, dask=client)
-
-
 # --- the command line --------------------------------------------------------------------------
 
 
@@ -153,14 +127,9 @@ def test_folds_are_fitted_the_same_as_on_this_machine(client, table):
         (["--dask", NOBODY, "--jobs", "2"], "a number of jobs is for this machine"),
     ],
 )
-@pytest.mark.parametrize("command", [["reproduce", "--quick"], ["tune", "two-moons"]])
-def test_a_cluster_that_does_not_answer_is_one_line_and_exit_code_two(
-    command, where, reason, tmp_path, monkeypatch
-):
-    if command[0] == "tune":
-        monkeypatch.setattr(parallel, "CONNECT_SECONDS", 0.5)
+def test_a_cluster_that_does_not_answer_is_one_line_and_exit_code_two(where, reason, tmp_path):
     begun = time.monotonic()
-    done = piefs(*command, *where, cwd=tmp_path)
+    done = piefs("reproduce", "--quick", *where, cwd=tmp_path)
     assert time.monotonic() - begun < 10
     assert done.returncode == 2
     assert reason in done.stderr
@@ -186,7 +155,8 @@ def page(address, tmp_path, monkeypatch):
 def test_the_python_of_the_page_runs(page):
     names = run_python(page)
     names["client"].close()
-    assert names["honest"].shape == (400, 2)
+    assert names["tuned"].keywords["n_components"] == 2
+    assert len(names["scores"]) == 3
     assert names["phi"].shape == (1_000_000, 2)
     assert set(names["labels"].compute()) <= {"in", "out"}
     assert names["from_files"].n_features_in_ == 2
@@ -195,12 +165,6 @@ def test_the_python_of_the_page_runs(page):
 def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
     monkeypatch.setattr("reproduction.command.cells_of", lambda *args, **keywords: cells("lda", 1))
     monkeypatch.setattr("reproduction.command.write_report", lambda out: (out / "report.html", []))
-    quick = {"fixed": TINY, "n_trials": 1}
-    monkeypatch.setattr(
-        "piefs.app.search.tune", lambda *args, **keywords: tune(*args, **keywords | quick)
-    )
-    rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(99)]
-    (tmp_path / "customers.csv").write_text("\n".join(["customer,visits,calls,churn", *rows]))
     of_dask, ours = [], []
     for command in commands(page):
         program, *arguments = shlex.split(command)
@@ -217,8 +181,8 @@ def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):
 
 
 def test_workers_of_other_versions_are_refused_by_name(client, monkeypatch):
-    versions = parallel.library_versions() | {"piefs": "99.0"}
-    monkeypatch.setattr(parallel, "library_versions", lambda: versions)
+    versions = workers.library_versions() | {"piefs": "99.0"}
+    monkeypatch.setattr(workers, "library_versions", lambda: versions)
     with (
         pytest.raises(InputError, match=r"worker tcp://.* it has piefs .*, and piefs 99.0 is want"),
         open_workers(chores.times, 1, dask=client),
@@ -227,7 +191,7 @@ def test_workers_of_other_versions_are_refused_by_name(client, monkeypatch):
 
 
 def test_a_scheduler_without_workers_is_told_how_to_get_some(tmp_path, monkeypatch):
-    monkeypatch.setattr(parallel, "WORKER_SECONDS", 0.2)
+    monkeypatch.setattr(workers, "WORKER_SECONDS", 0.2)
     with (
         dask_cluster(tmp_path, 0) as address,
         pytest.raises(InputError, match=f"no workers: start some with `dask worker {address}"),
@@ -257,6 +221,6 @@ def test_a_worker_with_many_threads_has_one_job_at_a_time(monkeypatch):
     worker = SimpleNamespace(address="tcp://127.0.0.1:1")
     monkeypatch.setattr("distributed.get_worker", lambda: worker)
     with ThreadPoolExecutor(3) as threads:
-        jobs = [threads.submit(parallel.on_worker, chores.interval, 0.05, (n,)) for n in "abc"]
+        jobs = [threads.submit(workers.on_worker, chores.interval, 0.05, (n,)) for n in "abc"]
         times = sorted(job.result() for job in jobs)
     assert all(end <= begun for (_, end), (begun, _) in pairwise(times))

@@ -2,12 +2,13 @@
 
 import os
 import time
+from platform import libc_ver
 
 import pytest
 
 import chores
 from piefs.errors import InputError
-from piefs.training.parallel import JobError, open_workers
+from reproduction.workers import JobError, open_workers
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +88,12 @@ def test_jobs_of_this_machine_and_a_cluster_are_not_asked_for_together():
         open_workers(chores.times, 10, n_jobs=2, dask="tcp://127.0.0.1:1"),
     ):
         pass
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(libc_ver()[0] != "glibc", reason="only glibc can keep memory")
+def test_processes_keep_their_memory():
+    with open_workers(chores.pages_a_call, n_jobs=1) as workers:
+        (ended,) = workers.run([()])
+    assert ended.error is None
+    assert ended.value < 100

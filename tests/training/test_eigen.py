@@ -12,6 +12,7 @@ from piefs.training.config import Metric, Settings
 from piefs.training.eigen import leading, solve
 from piefs.training.features import Blocks, Features, accumulated
 from piefs.training.labels import Labels
+from piefs.training.left_out import fits, least_left_out_error, spread
 from piefs.training.solvers import NO_LABELS, Task
 
 CLASSES, NUMBER = Task("classification", 3), Task("regression", 1)
@@ -100,18 +101,60 @@ def refitted(psi, labels, weights, alpha, i):
     return one[i] @ la.solve(h, t)
 
 
+@pytest.mark.parametrize("n_groups", [None, 7, 2])
 @pytest.mark.parametrize("is_weighted", [False, True])
-def test_fits_without_a_row_are_those_of_the_other_rows(is_weighted):
-    samples = table(60)
-    weights = np.random.default_rng(1).uniform(0.2, 3, 60) if is_weighted else np.ones(60)
-    samples = replace(samples, weight=weights, label_weight=weights)
-    labels, blocks, sums = parts(samples, CLASSES)
-    psi, alpha = blocks.features(samples.x) - sums.mean, 0.5
-    q = np.sum((psi @ (sums.u / np.sqrt(sums.s + alpha))) ** 2, axis=1) + 1 / sums.mass
-    fit = psi @ sums.u @ (sums.t / (sums.s + alpha)[:, None])
-    found = eigen.left_out_fit(fit, q, labels, np.arange(60))
-    expected = [refitted(psi, labels, weights, alpha, i) for i in range(60)]
-    np.testing.assert_allclose(found, expected, atol=1e-7)
+def test_fits_without_a_row_or_its_group_are_those_of_the_other_rows(is_weighted, n_groups):
+    samples, rng = table(60), np.random.default_rng(1)
+    weights = rng.uniform(0.2, 3, 60) if is_weighted else np.ones(60)
+    groups = None if n_groups is None else rng.integers(n_groups, size=60)
+    samples = replace(samples, weight=weights, label_weight=weights, groups=groups)
+    labels, blocks, sums = parts(samples, CLASSES, landmarks=samples.x[:20])
+    psi, ridges = blocks.features(samples.x) - sums.mean, np.array([0.5, 5])
+    blocks.rotate(sums)
+    found = np.empty((2, 60, 3))
+    for numbers, _, left_out in fits(blocks, labels, sums, ridges, np.arange(60)):
+        found[:, numbers] = left_out
+    groups = np.arange(60) if groups is None else groups
+    for ridge, one in zip(ridges, found, strict=True):
+        for group in np.unique(groups):
+            own = np.flatnonzero(groups == group)
+            expected = refitted(psi, labels, weights, ridge, own)
+            np.testing.assert_allclose(one[own], expected, atol=1e-6)
+
+
+def test_left_out_coordinates_of_groups_know_none_of_their_rows():
+    """Five copies of each row, a little apart: leaving out one row alone still sees its label."""
+    rng, samples = np.random.default_rng(3), table(40)
+    x = np.repeat(samples.x, 5, axis=0) + 0.01 * rng.normal(size=(200, 4))
+    target = np.repeat(rng.permutation(samples.target), 5)
+    alone = solve(Samples(x, target), SETTINGS, CLASSES)
+    groups = np.repeat(np.arange(40), 5)
+    together = solve(Samples(x, target, groups=groups), SETTINGS, CLASSES)
+    assert explained_by(alone.left_out, target) > 0.4
+    assert explained_by(together.left_out, target) < 0.15
+
+
+def explained_by(phi, target):
+    """The share of the classes' variance that two coordinates explain."""
+    y = np.eye(3)[target] - np.eye(3)[target].mean(axis=0)
+    phi = phi[:, :2] - phi[:, :2].mean(axis=0)
+    return 1 - np.sum((y - phi @ np.linalg.lstsq(phi, y, rcond=None)[0]) ** 2) / np.sum(y**2)
+
+
+def test_blocks_of_groups_have_whole_groups():
+    groups = np.array([2, 0, 2, 1, 1, 1, 1, 3])
+    found = [groups[one].tolist() for one in features._whole_groups(np.arange(8), groups, 3)]
+    assert found == [[0], [1, 1, 1, 1], [2, 2, 3]]
+
+
+def test_some_groups_are_chosen_whole():
+    labels = Labels.of(replace(table(100), groups=np.arange(100) // 7), CLASSES)
+    chosen = spread(labels, 30)
+    assert 20 <= len(chosen) <= 42
+    assert all(
+        np.sum(labels.groups == g) == np.sum(labels.groups[chosen] == g)
+        for g in np.unique(labels.groups[chosen])
+    )
 
 
 @pytest.mark.parametrize("task", [CLASSES, NUMBER])
@@ -133,7 +176,7 @@ def test_left_out_coordinates_are_those_of_fits_without_the_row():
     whole = solve(samples, SETTINGS, NUMBER)
     labels, blocks, sums = parts(samples, NUMBER)
     blocks.rotate(sums)
-    alpha = eigen.least_left_out_error(blocks, labels, sums)
+    alpha = least_left_out_error(blocks, labels, sums)
     kernel, landmarks = blocks.features.kernel, blocks.features.landmarks
     errors, plain = [], []
     for i in range(80):

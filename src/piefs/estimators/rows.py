@@ -99,7 +99,7 @@ class TrainingRows:
         if self.targets is not None and self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, self.targets)
             label_weight = by_class if label_weight is None else by_class * label_weight
-        samples = Samples(x, _as(dtype, self.targets), self.weight, label_weight, devices)
+        samples = Samples(x, _as(dtype, self.targets), self.weight, label_weight, devices=devices)
         if self.unlabeled is not None:
             samples = _followed_by(samples, _scaled(self.unlabeled, scaling, dtype))
         check_reach(samples.x)

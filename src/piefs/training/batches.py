@@ -38,14 +38,15 @@ class Samples:
     """Training rows on the host: inputs, targets and two kinds of weights.
 
     `weight` is the density of p at a row and enters the Gram matrix and the energy; `label_weight`
-    counts in the readout's loss (zero for a row without label). Both default to ones. `devices` are
-    those that share each batch of them.
+    counts in the readout's loss (zero for a row without label). Both default to ones. Rows of one
+    of the `groups` (numbers) are left out together. `devices` are those that share each batch.
     """
 
     x: Rows
     target: np.ndarray | None = None
     weight: np.ndarray | None = None
     label_weight: np.ndarray | None = None
+    groups: np.ndarray | None = None
     devices: Devices = ONE
 
     def __len__(self) -> int:
@@ -53,7 +54,7 @@ class Samples:
 
     def take(self, rows: np.ndarray) -> Samples:
         """Some of the rows."""
-        others = (self.target, self.weight, self.label_weight)
+        others = (self.target, self.weight, self.label_weight, self.groups)
         chosen = (None if part is None else part[rows] for part in others)
         return Samples(taken(self.x, rows), *chosen, devices=self.devices)
 

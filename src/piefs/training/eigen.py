@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from piefs.core.kernel import RIDGES, Kernel, KernelMaps, learned, typical_distance
+from piefs.core.kernel import Kernel, KernelMaps, learned, typical_distance
 from piefs.core.model import Model, Readout
 from piefs.core.ritz import leading_of_diagonal_and_rank, whitening
 from piefs.errors import InputError
@@ -28,6 +28,14 @@ from piefs.training.diagnosis import loss_by_chance
 from piefs.training.evaluation import blockwise, weighted_gram
 from piefs.training.features import Blocks, Features, Sums, accumulated
 from piefs.training.labels import Labels, standardized, within_reach
+from piefs.training.left_out import (
+    LEFT_OUT_ROWS,
+    READOUT_ROWS,
+    RIDGE_ROWS,
+    least_left_out_error,
+    spread,
+    without_own_label,
+)
 from piefs.training.readout import (
     are_counts,
     check_readable,
@@ -48,10 +56,6 @@ ROWS_IN_DOUBLE, ROWS_FOR_MORE, MANY_ROWS = 3000, 5000, 100_000
 the third, where they would take too long, there are more landmarks and rows for the metric."""
 
 LANDMARKS, MORE_LANDMARKS = 1500, 2000
-RIDGE_ROWS, READOUT_ROWS, LEFT_OUT_ROWS = 4000, 20_000, 50_000
-"""Rows that choose α, that fit the readout, and up to which all are left out in turn."""
-
-MOST_LEVERAGE = 1 - 1e-6
 FOLLOWS = 0.1  # a label: the least correlation
 
 
@@ -79,22 +83,22 @@ def solve(
     alpha = least_left_out_error(blocks, labels, sums)
     w, mixing = leading(sums, alpha, settings.n_components, labels.scale)
     maps, phi, mixer = orthonormal(features.maps(sums, w), samples, labels)
-    chosen = _spread(labels.is_labelled, LEFT_OUT_ROWS, READOUT_ROWS)
+    chosen = spread(labels, READOUT_ROWS, LEFT_OUT_ROWS)
     left_out, read = phi.copy(), samples.take(chosen)
     if len(mixing):
         own = without_own_label(blocks, labels, sums, alpha, chosen)
         left_out[chosen] -= (own * labels.scale) @ mixing @ mixer
-    readout, spread = _readout(left_out[chosen], read, task), None
+    readout, deviations = _readout(left_out[chosen], read, task), None
     if settings.chooses_n_components:
         readout = _of_fewest(left_out[chosen], read, task)
     k = readout.weights.shape[1]
     w, phi, left_out = (w @ mixer)[:, :k], phi[:, :k], left_out[:, :k]
     if task.kind == "regression":
-        spread = log_deviations(left_out[chosen], readout, read)
+        deviations = log_deviations(left_out[chosen], readout, read)
     is_whole = len(mixing) > 0 and len(chosen) == np.count_nonzero(labels.is_labelled)
     energies, log_lam = w.T @ w, kernel.log_lam
     return Fitted(
-        Model(None, maps.leading(k), np.eye(k), None, readout, spread=spread),
+        Model(None, maps.leading(k), np.eye(k), None, readout, spread=deviations),
         replace(settings, n_components=k),
         phi,
         weighted_gram(phi, samples.weights, samples.devices),
@@ -103,21 +107,6 @@ def solve(
         np.tile([-log_lam.max(), -log_lam.min()], (k, 1)),
         left_out=left_out if is_whole else None,
     )
-
-
-def without_own_label(
-    blocks: Blocks, labels: Labels, sums: Sums, alpha: float, chosen: np.ndarray
-) -> np.ndarray:
-    """How much of each chosen row's ridge fit is due to that row itself, (rows, C)."""
-    found, inverse = np.zeros((len(blocks.samples), labels.y.shape[1])), 1 / (sums.s + alpha)
-    ridge = sums.t * inverse[:, None]
-    for numbers, p in blocks.of(chosen):
-        fit, q = p @ ridge.astype(p.dtype), p**2 @ inverse.astype(p.dtype) + 1 / sums.mass
-        found[numbers] = fit - left_out_fit(fit, q, labels, numbers)
-        # Coordinates have no offset: what the other rows' mean moves is not theirs.
-        w = labels.unit[numbers][:, None]
-        found[numbers] -= w * labels.boost * labels.y[numbers] / (sums.mass - w)
-    return blocks.samples.devices.total(found)[chosen]
 
 
 def orthonormal(
@@ -184,41 +173,6 @@ def _at(samples: Samples, rows: np.ndarray) -> np.ndarray:
     return np.asarray(samples.x[rows], float)
 
 
-def _spread(is_labelled: np.ndarray, all_up_to: int, most: int) -> np.ndarray:
-    """Labelled rows: all of them up to a number, and else so many, spread evenly."""
-    rows = np.flatnonzero(is_labelled)
-    if len(rows) <= all_up_to:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).astype(int)]
-
-
-def left_out_fit(fit: np.ndarray, q: np.ndarray, labels: Labels, rows: np.ndarray) -> np.ndarray:
-    """What a ridge regression says of rows if each is left out: (f − uqβy)/(1 − uq), exactly.
-
-    q = ψᵀ(H + α)⁻¹ψ, u is the weight that is left out; by the formula of Sherman and Morrison.
-    """
-    leverage = np.minimum(labels.unit[rows] * q, MOST_LEVERAGE)[:, None]
-    return (fit - leverage * labels.boost * labels.y[rows]) / (1 - leverage)
-
-
-def least_left_out_error(blocks: Blocks, labels: Labels, sums: Sums) -> float:
-    """The ridge α of the smallest leave-one-out error of the labels, over rows spread evenly."""
-    samples, errors = blocks.samples, np.zeros(len(RIDGES))
-    if not labels.y.shape[1]:
-        return float(RIDGES[len(RIDGES) // 2])
-    chosen = _spread(labels.is_labelled, RIDGE_ROWS, RIDGE_ROWS)
-    inverse = 1 / (sums.s[:, None] + RIDGES)
-    ridges = (inverse[:, :, None] * sums.t[:, None]).reshape(len(sums.s), -1)
-    for numbers, p in blocks.of(chosen):
-        weight, y = samples.weights[numbers].astype(float), labels.y[numbers]
-        leverages = p**2 @ inverse.astype(p.dtype) + 1 / sums.mass
-        fits = np.split(p @ ridges.astype(p.dtype), len(RIDGES), axis=1)
-        for i, (q, fit) in enumerate(zip(leverages.T, fits, strict=True)):
-            wrong = y - left_out_fit(fit, q, labels, numbers)
-            errors[i] += weight @ np.sum(wrong**2, axis=1)
-    return float(RIDGES[int(np.argmin(samples.devices.total(errors)))])
-
-
 def leading(sums: Sums, alpha: float, n: int, scale: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The n leading solutions w in the basis U, (m, n).
 
@@ -236,7 +190,7 @@ def signs(phi: np.ndarray, samples: Samples, labels: Labels) -> np.ndarray:
 
     Of two classes it is the second.
     """
-    rows = _spread(labels.is_labelled, RIDGE_ROWS, RIDGE_ROWS)
+    rows = spread(labels, RIDGE_ROWS)
     weight = samples.weights[rows].astype(float)
     phi, x = phi[rows] * (weight / weight.sum())[:, None], _at(samples, rows)
     y, x = labels.y[rows] * labels.scale, standardized(x, weight / weight.sum())

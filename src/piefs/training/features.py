@@ -99,9 +99,18 @@ class Blocks:
             return psi
         return (psi - self._sums.mean.astype(psi.dtype)) @ self._sums.u.astype(psi.dtype)
 
-    def of(self, chosen: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Numbers of chosen rows, which ascend, and their features, block by block."""
+    def of(
+        self, chosen: np.ndarray, groups: np.ndarray | None = None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Numbers of chosen rows, which ascend, and their features, block by block.
+
+        With `groups` the rows are sorted by them, and a block has whole groups.
+        """
         share_of = self.samples.devices.share_of
+        if groups is not None:
+            for numbers in share_of(list(_whole_groups(chosen, groups, self.size))):
+                yield numbers, self._rotated(self.features(self.samples.x[numbers]))
+            return
         for start in share_of(range(0, 0 if self.keeps else len(chosen), self.size)):
             numbers = chosen[start : start + self.size]
             yield numbers, self._rotated(self.features(self.samples.x[numbers]))
@@ -110,6 +119,17 @@ class Blocks:
             if first < last:
                 numbers = chosen[first:last]
                 yield numbers, psi if len(numbers) == len(psi) else psi[numbers - rows.start]
+
+
+def _whole_groups(chosen: np.ndarray, groups: np.ndarray, most: int) -> Iterator[np.ndarray]:
+    """The rows sorted by group, cut between groups into parts of at most so many where possible."""
+    chosen = chosen[np.argsort(groups[chosen], kind="stable")]
+    ends = [*(np.flatnonzero(np.diff(groups[chosen])) + 1), len(chosen)]
+    start = 0
+    for end, after in zip(ends, [*ends[1:], np.inf], strict=True):
+        if after - start > most:
+            yield chosen[start:end]
+            start = end
 
 
 def accumulated(blocks: Blocks, labels: Labels) -> Sums:

@@ -20,14 +20,16 @@ class Labels(NamedTuple):
 
     Rows without a label have y = 0; β makes up for their number. For numbers, the columns are the
     standardised targets and their normal scores, so that a few far ones do not decide alone.
+    Rows are left out one at a time, or with all that are in the same one of `groups`.
     """
 
     y: np.ndarray
     boost: float
     is_labelled: np.ndarray
-    unit: np.ndarray  # of a row's weight, that is left out at a time
+    unit: np.ndarray  # of a row's weight, that is left out with it
     scale: np.ndarray
     n_outputs: int  # that are independent of each other
+    groups: np.ndarray | None = None
 
     @classmethod
     def of(cls, samples: Samples, task: Task) -> Labels:
@@ -35,7 +37,9 @@ class Labels(NamedTuple):
         weights = samples.weights.astype(float)
         label = samples.label_weights.astype(float)
         is_labelled = label > 0
-        unit = np.minimum(weights, 1) if are_counts(weights) else weights
+        groups, unit = samples.groups, weights
+        if groups is None and are_counts(weights):
+            unit = np.minimum(weights, 1)  # one of equal rows
         if samples.target is None:
             return cls(np.zeros((len(samples), 0)), 1.0, is_labelled, unit, np.ones(0), 0)
         at = np.flatnonzero(is_labelled)
@@ -53,7 +57,18 @@ class Labels(NamedTuple):
         found = np.zeros((len(samples), y.shape[1]))
         found[at] = y * (ratio / np.average(ratio, weights=weights[at]))[:, None]
         boost = weights.sum() / weights[at].sum()
-        return cls(found, boost, is_labelled, unit, scale, n_outputs)
+        return cls(found, boost, is_labelled, unit, scale, n_outputs, groups)
+
+    def left_out_with(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Σ uβy and Σ u of what is left out with each of these rows, (rows, C) and (rows, 1)."""
+        u = self.unit[numbers][:, None]
+        both = np.hstack([u * self.boost * self.y[numbers], u])
+        if self.groups is not None:
+            _, place = np.unique(self.groups[numbers], return_inverse=True)
+            sums = np.zeros((place.max() + 1, both.shape[1]))
+            np.add.at(sums, place, both)
+            both = sums[place]
+        return both[:, :-1], both[:, -1:]
 
 
 def within_reach(y: np.ndarray, mass: np.ndarray) -> np.ndarray:

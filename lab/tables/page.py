@@ -13,6 +13,7 @@ from lab.experiments.tables import table
 from lab.tables import pictures
 from lab.tables.data import CLASSES, NUMBERS, TABLES
 from lab.tables.methods import METHODS
+from lab.tables.own import own, sizes
 from lab.tables.ranking import (
     Scores,
     by_table,
@@ -25,6 +26,7 @@ from lab.tables.ranking import (
     shares_near_best,
 )
 from lab.tables.records import RECORDS
+from lab.tables.sizes import RECORDS as SIZES
 from piefs.report.plot.style import STYLE
 from reproduction.study import Study
 
@@ -130,6 +132,19 @@ def details(records: list[dict[str, Any]], measure: str, names: Iterable[str], s
     return table(["table", *(METHODS[m].label for m in methods)], rows)
 
 
+def behind(records: list[dict[str, Any]], methods: list[str], points: float = 3.0) -> str:
+    """The tables on which piefs is more than so many points behind the best, by name."""
+    scores = scored(records, methods)
+    found = []
+    for name, row in scores.items():
+        best = max(row, key=row.__getitem__)
+        gap = 100 * (row[best] - row["piefs"])
+        if gap > points:
+            found.append(f"{name} ({gap:.1f} behind {METHODS[best].label})")
+    listed = ", ".join(found) or "none"
+    return f"\nTables on which piefs is more than {points:.0f} points behind the best: {listed}.\n"
+
+
 def page(records: list[dict[str, Any]]) -> str:
     """The whole page."""
     if not records:
@@ -139,6 +154,7 @@ def page(records: list[dict[str, Any]]) -> str:
         timed = fit_seconds(records, scored(records, methods))
         parts += ["\n## In short\n\n", EXPLANATION.format(seconds=SECONDS if timed else NO_SECONDS)]
         parts += ["\n", comparison(records, methods)]
+        parts.append(behind(records, methods) if "piefs" in methods else "")
         parts.append("\n![Mean ranks of the methods](images/tables-ranks.png)\n")
         if len(timed) > 1:
             parts.append("\n![Mean rank against seconds](images/tables-time.png)\n")
@@ -149,6 +165,7 @@ def page(records: list[dict[str, Any]]) -> str:
             timed = fit_seconds(records, scored(records, every))
             parts += [EXPLANATION.format(seconds=SECONDS if timed else NO_SECONDS), "\n"]
         parts.append(comparison(records, every))
+        parts.append(behind(records, every) if "piefs" in every else "")
     for title, measure, names, style in (
         ("Accuracy", "accuracy", CLASSES, ".2%"),
         ("R²", "r2", NUMBERS, ".3f"),
@@ -156,7 +173,7 @@ def page(records: list[dict[str, Any]]) -> str:
         ("Calibration error", "ece", CLASSES, ".3f"),
     ):
         parts.append(f"\n## {title}\n\n{details(records, measure, names, style)}")
-    return "".join(parts)
+    return "".join([*parts, own(records)])
 
 
 def draw(records: list[dict[str, Any]], folder: Path) -> None:
@@ -196,7 +213,8 @@ def _name(method: str) -> str:
 def main() -> None:
     """Write page and pictures."""
     records = load_records()
-    (DOCS / "tables.md").write_text(page(records), encoding="utf-8")
+    whole = page(records) + sizes(Study(SIZES))
+    (DOCS / "tables.md").write_text(whole, encoding="utf-8")
     draw(records, DOCS / "images")
     print("wrote docs/tables.md")
 

@@ -15,7 +15,7 @@ import numpy as np
 from sklearn.metrics import log_loss, r2_score, root_mean_squared_error
 
 from lab.tables import data
-from lab.tables.methods import METHODS
+from lab.tables.methods import METHODS, Method
 from lab.tables.records import record_name
 from piefs.report.scores import expected_calibration_error
 from reproduction.study import Study
@@ -24,10 +24,10 @@ LEAST_PROBABILITY = 1e-6
 """Smaller ones count as this in the log loss, or a single row would decide it."""
 
 
-def measured(task: data.Task, fit: Any) -> dict[str, Any]:
+def measured(task: data.Task, method: Method) -> dict[str, Any]:
     """Scores on the test rows, seconds, and the most memory that the process has had so far."""
     start = time.perf_counter()
-    model = fit(task)
+    model = method.fit(task)
     fitted = time.perf_counter()
     output = np.asarray((model.predict if task.regression else model.predict_proba)(task.x_test))
     done = time.perf_counter()
@@ -40,6 +40,7 @@ def measured(task: data.Task, fit: Any) -> dict[str, Any]:
         "fit_seconds": round(fitted - start, 3),
         "predict_seconds": round(done - fitted, 4),
         "peak_mb": round(peak / 1024),
+        **method.more(model, task),
     }
 
 
@@ -76,7 +77,7 @@ def run(path: str, table: str, name: str, splits: list[int], *, idle: bool) -> N
     }
     for split in splits:
         task = data.task(read, split, categories=method.categories, gaps=method.gaps)
-        record = about | {"split": split} | measured(task, method.fit)
+        record = about | {"split": split} | measured(task, method)
         Study(path).add(record_name(table, name, split), record)
 
 

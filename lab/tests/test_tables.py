@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lab.tables import data, page, records, worker
+from lab.tables import data, own, page, records, sizes, worker
 from lab.tables.__main__ import fit_missing, options
 from lab.tables.data import CLASSES, NUMBERS, Table
 from lab.tables.methods import METHODS
@@ -213,3 +213,29 @@ def test_pictures_are_drawn_where_there_is_something_to_compare(tmp_path):
 
 def test_the_page_is_what_the_records_say():
     assert (page.DOCS / "tables.md").read_text(encoding="utf-8") == page.page(page.load_records())
+
+
+def test_the_page_says_what_piefs_knows_of_itself():
+    about = {"gram_error_unbiased": 0.5, "gram_floor": 0.4, "coverage": [0.4, 0.8, 0.95]}
+    records = [record("autoMpg", "piefs", **about), record("servo", "piefs", **about)]
+    text = own.own(records)
+    assert "median 1.25, at most 1.2 on 0% of the tables" in text
+    assert "3.3 points" in text  # of 10, 0 and 0
+    assert "| autoMpg | 40% | 80% | 95% |" in text
+
+
+def test_tables_on_which_piefs_is_far_behind_are_named():
+    scores = {"piefs": 0.86, "forest": 0.9}
+    records = [record("heart", m, accuracy=s) for m, s in scores.items()]
+    records += [record("crx", m, accuracy=0.9) for m in scores]
+    assert "heart (4.0 behind random forest)." in page.behind(records, ["piefs", "forest"])
+
+
+def test_a_measurement_of_many_rows_is_recorded(tmp_path, monkeypatch):
+    monkeypatch.setattr(sizes, "RECORDS", tmp_path / "sizes")
+    monkeypatch.setitem(sizes.MEASURES, "few rows", (sizes.rows, 100))
+    sizes.measure("few rows")
+    found = Study(tmp_path / "sizes")["few rows"]
+    assert found["seconds"] > 0
+    assert found["accuracy"] > 0.5
+    assert "| few rows |" in own.sizes({"few rows": found})

@@ -25,7 +25,7 @@ from piefs.errors import InputError
 from piefs.training.batches import Samples, Validation
 from piefs.training.config import Settings
 from piefs.training.diagnosis import loss_by_chance
-from piefs.training.evaluation import blockwise, weighted_gram
+from piefs.training.evaluation import weighted_gram
 from piefs.training.features import Blocks, Features, Sums, accumulated
 from piefs.training.labels import Labels, standardized, within_reach
 from piefs.training.left_out import (
@@ -82,7 +82,8 @@ def solve(
     blocks.rotate(sums)
     alpha = least_left_out_error(blocks, labels, sums)
     w, mixing = leading(sums, alpha, settings.n_components, labels.scale)
-    maps, phi, mixer = orthonormal(features.maps(sums, w), samples, labels)
+    maps = features.maps(sums, w)
+    maps, phi, mixer = orthonormal(maps, blocks.coordinates(maps, w), samples, labels)
     chosen = spread(labels, READOUT_ROWS, LEFT_OUT_ROWS)
     left_out, read = phi.copy(), samples.take(chosen)
     if len(mixing):
@@ -110,15 +111,12 @@ def solve(
 
 
 def orthonormal(
-    maps: KernelMaps, samples: Samples, labels: Labels
+    maps: KernelMaps, phi: np.ndarray, samples: Samples, labels: Labels
 ) -> tuple[KernelMaps, np.ndarray, np.ndarray]:
-    """The maps made orthonormal on all rows, their values (n, K), and what they were mixed by.
-
-    Of values in double precision, whatever that of the features was.
-    """
-    phi, weights = blockwise(maps.coordinates, samples.x, samples.devices), samples.weights
+    """The maps made orthonormal on all rows, their values (n, K), and what they were mixed by."""
+    weights = samples.weights
     mean = np.average(phi, axis=0, weights=weights)
-    phi -= mean
+    phi = phi - mean
     mixer = whitening(weighted_gram(phi, weights, samples.devices)).mixing.T
     phi = phi @ mixer
     sign = signs(phi, samples, labels)

@@ -11,6 +11,7 @@ from scipy.linalg.lapack import dtrtri  # pyright: ignore[reportAttributeAccessI
 
 from piefs.core.kernel import Kernel, KernelMaps
 from piefs.training.batches import Samples
+from piefs.training.evaluation import blockwise
 from piefs.training.labels import Labels
 
 BLOCK_ROWS = 8192
@@ -93,6 +94,13 @@ class Blocks:
         self._sums = sums
         for start, psi in self._kept.items():
             self._kept[start] = self._rotated(psi)
+
+    def coordinates(self, maps: KernelMaps, w: np.ndarray) -> np.ndarray:
+        """The values of maps ψᵀUw at all rows, (n, K), in double precision."""
+        samples, is_double = self.samples, self.features.whitening.dtype == np.float64
+        if self.keeps and is_double and samples.devices.n_processes == 1:
+            return np.concatenate([psi @ w for _, psi in self])
+        return blockwise(maps.coordinates, samples.x, samples.devices)
 
     def _rotated(self, psi: np.ndarray) -> np.ndarray:
         if self._sums is None:

@@ -25,13 +25,6 @@ def test_a_basis_beyond_double_precision_still_gives_the_lowest_values():
     np.testing.assert_allclose(gram, np.eye(5), atol=1e-4)
 
 
-def test_the_constant_can_be_left_out():
-    values, coefficients = solve(monomials(16), 3, without_constant=True)
-    np.testing.assert_allclose(values, (np.pi * np.arange(1, 4) / 2) ** 2, rtol=1e-6)
-    means = monomials(16).gram[0] @ coefficients
-    np.testing.assert_allclose(means, 0, atol=1e-8)
-
-
 def test_jackknife_knows_the_scatter_of_a_mean():
     rng = np.random.default_rng(0)
     draws = 1 + 0.1 * rng.normal(size=16)

@@ -68,7 +68,9 @@ def test_a_solution_of_format_2_is_the_same_function(tmp_path):
     share = np.sum(solution(x) * modes, axis=0) ** 2 / np.sum(modes**2, axis=0)
     np.testing.assert_allclose(share, np.sum(solution(x) ** 2, axis=0), rtol=1e-6)
     solution.save(tmp_path)
-    np.testing.assert_array_equal(EigenSolution.load(tmp_path)(x), solution(x))
+    again = EigenSolution.load(tmp_path)
+    np.testing.assert_array_equal(again(x), solution(x))
+    assert again.settings["training"] == "joint"  # a keyword of its time
 
 
 def test_a_document_that_does_not_fit_its_weights_is_refused(solution, string, tmp_path):

@@ -30,10 +30,9 @@ def eigen(
     n_eigenpairs: Annotated[
         int | None, typer.Option("-k", "--n-eigenpairs", help="How many eigenpairs.", min=1)
     ] = None,
-    training: Annotated[str | None, typer.Option(help="joint or sequential.")] = None,
     steps: Annotated[int | None, typer.Option(help="Training steps.", min=0)] = None,
     points: Annotated[
-        str | None, typer.Option(help="Points of the Ritz step: quadrature, sobol or random.")
+        str | None, typer.Option(help="Points of the Ritz step: quadrature or sobol.")
     ] = None,
     n_points: Annotated[int | None, typer.Option(help="How many points, at most.")] = None,
     seed: Seed = 0,
@@ -53,7 +52,7 @@ def eigen(
     if problem is None or list_all:
         return _list_problems(as_json=as_json)
     found = known(problem)
-    given = {"training": training, "n_steps": steps, "points": points, "n_points": n_points}
+    given = {"n_steps": steps, "points": points, "n_points": n_points}
     settings = found.settings | {name: one for name, one in given.items() if one is not None}
     solver = EigenSolver(n_eigenpairs or found.n_eigenpairs, **settings, random_state=seed)
     console = Console(quiet=quiet or as_json)
@@ -101,7 +100,7 @@ def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
     console.print(table)
     if error is not None:
         console.print(f"The largest relative error is {error.max():.1e}.")
-    how = HOW.get(solution.points, "over random points")
+    how = HOW[solution.points]
     console.print(f"± is the error of the integrals, taken {how}.", style="dim")
     where = f"Numbers, functions and figures are in [bold]{out}[/bold]."
     console.print(f"{solution.seconds:.1f} s. {where}", soft_wrap=True)

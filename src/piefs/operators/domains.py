@@ -53,20 +53,12 @@ class Domain(ABC):
         """A stream of quasi-random points: each call continues where the last one ended."""
         engine = qmc.Sobol(self.n_uniform, scramble=True, rng=np.random.default_rng(seed))
 
-        def uniform(n: int) -> np.ndarray:
+        def draw(n: int) -> Points:
             u = engine.random(2 ** (n - 1).bit_length())[:n]  # balanced in powers of two only
             # A Sobol point may be 0 exactly, which distributions on ℝ send to infinity.
-            return np.clip(u, 2.0**-33, 1 - 2.0**-33)
+            return equally_weighted(self.from_uniform(np.clip(u, 2.0**-33, 1 - 2.0**-33)))
 
-        return self._stream(uniform)
-
-    def independent(self, seed: int) -> Callable[[int], Points]:
-        """A stream of independent random points."""
-        rng = np.random.default_rng(seed)
-        return self._stream(lambda n: rng.random((n, self.n_uniform)))
-
-    def _stream(self, uniform: Callable[[int], np.ndarray]) -> Callable[[int], Points]:
-        return lambda n: equally_weighted(self.from_uniform(uniform(n)))
+        return draw
 
     @abstractmethod
     def from_uniform(self, u: np.ndarray) -> np.ndarray:

@@ -22,7 +22,7 @@ SAMPLED_FLOOR = 1e-7
 
 
 class Matrices(NamedTuple):
-    """The forms D and G over a basis, whose first function is the factor of all others."""
+    """The forms D and G over a basis."""
 
     dirichlet: np.ndarray
     gram: np.ndarray
@@ -58,20 +58,13 @@ class Pairs(NamedTuple):
     coefficients: np.ndarray
 
 
-def solve(
-    matrices: Matrices, k: int, *, floor: float = EXACT_FLOOR, without_constant: bool = False
-) -> Pairs:
+def solve(matrices: Matrices, k: int, floor: float = EXACT_FLOOR) -> Pairs:
     """The k lowest pairs of D v = μ G v over an ill-conditioned basis.
 
     The basis is scaled to unit length, whitened by G's eigenvectors, and directions shorter than
     `floor` times the longest are dropped; the rest is an ordinary symmetric problem.
-    `without_constant` solves in the complement of the constant, the basis's first function.
     """
     dirichlet, gram = matrices
-    means = gram[0] / gram[0, 0]
-    if without_constant:
-        gram = (gram - gram[0, 0] * np.outer(means, means))[1:, 1:]
-        dirichlet = dirichlet[1:, 1:]
     scale = 1 / np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     lengths, directions = scipy.linalg.eigh(scale[:, None] * gram * scale)
     kept = lengths > floor * lengths[-1]
@@ -79,10 +72,7 @@ def solve(
     inner = whitening.T @ dirichlet @ whitening
     last = min(k, inner.shape[0]) - 1
     values, vectors = scipy.linalg.eigh((inner + inner.T) / 2, subset_by_index=[0, last])
-    coefficients = whitening @ vectors
-    if without_constant:
-        coefficients = np.vstack([-means[1:] @ coefficients, coefficients])
-    return Pairs(values, coefficients)
+    return Pairs(values, whitening @ vectors)
 
 
 def jackknife(parts: Sequence[Matrices], solved: Callable[[Matrices], Pairs]) -> np.ndarray:

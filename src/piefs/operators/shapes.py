@@ -14,16 +14,16 @@ from piefs.errors import InputError
 from piefs.operators.domains import Box, Corner, Domain, Function, Points, equally_weighted
 
 
-class Implicit(Domain):
+class Implicit(Box):
     """The region {x : distance(x) > 0} within a box, with the uniform measure.
 
     Any smooth function that vanishes on the boundary with a slope is a distance.
     """
 
     def __init__(self, distance: Function, low: Corner, high: Corner):
-        self.box, self._distance = Box(low, high), distance
-        self.dimension = self.n_uniform = self.box.dimension
-        share = np.mean(self._inside(self.box.sobol(0)(1024).x))
+        super().__init__(low, high)
+        self._distance = distance
+        share = np.mean(self._inside(super().sobol(0)(1024).x))
         if share < 0.01:
             raise InputError(
                 f"the distance is positive on {share:.1%} of the box: give a box that fits the "
@@ -40,27 +40,25 @@ class Implicit(Domain):
             )
         return distance > 0
 
-    def from_uniform(self, u: np.ndarray) -> np.ndarray:
-        """Those points of the box that are inside: fewer than asked for."""
-        x = self.box.from_uniform(u)
-        return x[self._inside(x)]
+    def sobol(self, seed: int) -> Callable[[int], Points]:
+        """Those of the box's points that are inside."""
+        of_box = super().sobol(seed)
 
-    def _stream(self, uniform: Callable[[int], np.ndarray]) -> Callable[[int], Points]:
         def draw(n: int) -> Points:
-            found, count = [], 0
-            while count < n:
-                u = uniform(2 ** int(np.ceil(np.log2(1.1 * n / self.share))))
-                found.append(self.from_uniform(u))
-                count += len(found[-1])
-            return equally_weighted(np.concatenate(found)[:n])
+            found = np.empty((0, self.dimension))
+            while len(found) < n:
+                x = of_box(2 ** int(np.ceil(np.log2(1.1 * n / self.share)))).x
+                found = np.concatenate([found, x[self._inside(x)]])
+            return equally_weighted(found[:n])
 
         return draw
 
+    def quadrature(self, n_points: int) -> Points | None:
+        """None: that of the box would end at no boundary."""
+        return None
+
     def distance(self, x: Array) -> Array:
         return self._distance(x)
-
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.box.bounds()
 
 
 class BumpBox(Box):
@@ -118,16 +116,9 @@ class PointCloud(Domain):
         rows = np.searchsorted(np.cumsum(self.weight), u[:, 0] * (1 - 1e-12))
         return self.x[np.minimum(rows, len(self.x) - 1)]
 
-    def sobol(self, seed: int) -> Callable[[int], Points]:
-        """Rows at random: a cloud has no better order."""
-        return self.independent(seed)
-
     def quadrature(self, n_points: int) -> Points | None:
         """All rows, whatever their number."""
         return Points(self.x, self.weight)
-
-    def density(self, x: Array) -> Array:
-        raise InputError("the density of a point cloud is not known; it is in the sample")
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Those of the rows; a constant column is given some width."""

@@ -17,7 +17,7 @@ from piefs.core.maps import ScalarMap, init_map, stack
 from piefs.core.networks import ACTIVATIONS, generator
 from piefs.errors import InputError
 from piefs.operators import galerkin
-from piefs.operators.descent import CHUNK, Descent
+from piefs.operators.descent import CHUNK, descent
 from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
 from piefs.operators.shapes import PointCloud
@@ -25,10 +25,9 @@ from piefs.operators.solution import EigenSolution
 from piefs.operators.trial import n_units, residuals
 from piefs.training.runtime import drop_compiled_if_many
 
-TRAINING = {"joint": Descent.joint, "sequential": Descent.sequential}
-POINTS = ("auto", "quadrature", "sobol", "random")
+POINTS = ("auto", "quadrature", "sobol")
 N_REPLICATES = 8
-"""Independent sets of random points in the Ritz step; their scatter gives its error."""
+"""Independent sets of quasi-random points in the Ritz step; their scatter gives its error."""
 N_RESIDUAL_POINTS = 2048
 
 
@@ -55,14 +54,11 @@ class EigenSolver:
     n_maps, hidden, activation
         The trained maps: how many (by default a few more than eigenpairs, at least 8), their hidden
         layers, and a smooth nonlinearity. The Ritz step is over all units of the last layer.
-    training, n_steps, batch_size, learning_rate
-        All maps at once ("joint") or one after the other ("sequential"; steps are then a map's).
-        With 0 steps the Ritz step is over random features.
+    n_steps, batch_size, learning_rate
+        The training. With 0 steps the Ritz step is over random features.
     points, n_points
-        What the Ritz step integrates with: "quadrature", "sobol", "random", or "auto", the first
-        that the domain has; and with how many points, at most.
-    deflate_constant
-        Leave out the constant, if it is an eigenfunction.
+        What the Ritz step integrates with: "quadrature", "sobol", or "auto", the first that the
+        domain has; and with how many points, at most.
     random_state
         Seed of initialisation and points.
     """
@@ -71,30 +67,28 @@ class EigenSolver:
     n_maps: int | None = None
     hidden: tuple[int, ...] = (32, 32)
     activation: str = "tanh"
-    training: str = "joint"
     n_steps: int = 256
     batch_size: int = 1024
     learning_rate: float = 3e-3
     points: str = "auto"
     n_points: int = 2**16
-    deflate_constant: bool = False
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        least = {"n_eigenpairs": 1, "n_steps": 0, "batch_size": 2, "n_points": 64}
+        least = {"n_eigenpairs": 1, "n_maps": 1, "n_steps": 0, "batch_size": 2, "n_points": 64}
         for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"{name} must be at least {bound}, not {getattr(self, name)}")
-        if self.n_maps is not None and self.n_maps < 1:
-            raise InputError(f"n_maps must be at least 1, not {self.n_maps}")
+            given = getattr(self, name)
+            if given is not None and given < bound:
+                raise InputError(f"{name} must be at least {bound}, not {given}")
         if not self.hidden or min(self.hidden) < 1:
             raise InputError("hidden must name at least one layer of at least one unit")
         if not 0 < self.learning_rate < 1:
             raise InputError(f"learning_rate must lie between 0 and 1, not {self.learning_rate}")
-        _choose("training", self.training, TRAINING)
-        _choose("points", self.points, POINTS)
         smooth = [name for name, sigma in ACTIVATIONS.items() if not sigma.is_flat]
-        _choose("activation", self.activation, smooth)
+        for name, choices in (("points", POINTS), ("activation", smooth)):
+            given = getattr(self, name)
+            if given not in choices:
+                raise InputError(f"unknown {name} {given!r}; choose one of {', '.join(choices)}")
 
     def solve(self, problem: EigenProblem, callback: Callback | None = None) -> EigenSolution:
         """Eigenvalues and eigenfunctions, with error bars and residuals."""
@@ -116,8 +110,6 @@ class EigenSolver:
     def _check(self, problem: EigenProblem) -> None:
         if not isinstance(problem, EigenProblem):
             raise InputError(f"solve needs an EigenProblem, not {type(problem).__name__}")
-        if self.deflate_constant and not problem.keeps_constants:
-            raise InputError("deflate_constant: the constant is no eigenfunction of this problem")
         if self.points == "quadrature" and problem.domain.quadrature(self.n_points) is None:
             raise InputError(
                 f"no quadrature is known for this {type(problem.domain).__name__} with "
@@ -138,16 +130,14 @@ class EigenSolver:
         if not self.n_steps:
             return maps
         n_steps = -(-self.n_steps // CHUNK) * CHUNK
-        total = n_steps * (self._n_maps if self.training == "sequential" else 1)
-        notify(Progress("training", 0, total))
-
-        def watch(step: int, loss: float) -> None:
+        notify(Progress("training", 0, n_steps))
+        draw = problem.domain.sobol(self.random_state)
+        chunks = descent(problem, maps, draw, n_steps, self.batch_size, self.learning_rate)
+        for step, loss, trained in chunks:
+            maps = trained
             history.append({"step": step, "loss": loss})
-            notify(Progress("training", step, total, loss))
-
-        draw = self._stream(problem, self.random_state)
-        descent = Descent(problem, draw, watch, n_steps, self.batch_size, self.learning_rate)
-        return TRAINING[self.training](descent, maps)
+            notify(Progress("training", step, n_steps, loss))
+        return maps
 
     def _fresh(self, problem: EigenProblem) -> ScalarMap:
         """Fresh maps whose first layers are 1 to k^(1/d)/2 times as steep as usual.
@@ -167,10 +157,6 @@ class EigenSolver:
             (gains[:, None, None] * weights, gains[:, None] * biases),
         )
 
-    def _stream(self, problem: EigenProblem, seed: int) -> Callable[[int], Points]:
-        domain = problem.domain
-        return domain.independent(seed) if self.points == "random" else domain.sobol(seed)
-
     # --- the Ritz step -------------------------------------------------------------------------
 
     def _finished(self, problem: EigenProblem, maps: ScalarMap, notify: Callback) -> dict[str, Any]:
@@ -182,7 +168,6 @@ class EigenSolver:
             galerkin.solve,
             k=self.n_eigenpairs,
             floor=galerkin.EXACT_FLOOR if kind == "quadrature" else galerkin.SAMPLED_FLOOR,
-            without_constant=self.deflate_constant,
         )
         pairs = solved(galerkin.average(parts))
         if kind == "quadrature":
@@ -193,7 +178,7 @@ class EigenSolver:
         notify(Progress("residuals", len(sets), len(sets) + 1))
         missed = np.full(len(pairs.values), np.nan)
         if not isinstance(problem.domain, PointCloud):  # whose density has no formula
-            check = self._stream(problem, self.random_state + 2)(N_RESIDUAL_POINTS)
+            check = problem.domain.sobol(self.random_state + 2)(N_RESIDUAL_POINTS)
             missed = residuals(problem, maps, pairs.coefficients, pairs.values, check)
         notify(Progress("residuals", len(sets) + 1, len(sets) + 1))
         return {
@@ -206,14 +191,13 @@ class EigenSolver:
         }
 
     def _sets(self, problem: EigenProblem, size: int) -> tuple[list[Points], str]:
-        """One rule, or a cloud's rows in parts, or independent sets of random points; and which."""
-        domain, is_random = problem.domain, self.points in ("sobol", "random")
-        rule = None if is_random else domain.quadrature(self.n_points)
+        """One rule, or a cloud's rows in parts, or sets of quasi-random points; and which."""
+        domain = problem.domain
+        rule = None if self.points == "sobol" else domain.quadrature(self.n_points)
         if rule is None:
             n_each = max(self.n_points // N_REPLICATES, size // 2)
             seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
-            sets = [self._stream(problem, int(seed))(n_each) for seed in seeds]
-            return sets, self.points if is_random else "sobol"
+            return [domain.sobol(int(seed))(n_each) for seed in seeds], "sobol"
         if not isinstance(domain, PointCloud):
             return [rule], "quadrature"
         order = np.random.default_rng(self.random_state).permutation(len(rule.x))
@@ -226,11 +210,6 @@ class EigenSolver:
     ) -> tuple[np.ndarray, np.ndarray]:
         """By how much the eigenvalues of the same functions differ, and their Gram matrix."""
         n_fewer = max(2, int(0.75 * self.n_points))
-        coarser = problem.domain.quadrature(n_fewer) or self._stream(problem, 0)(self.n_points)
+        coarser = problem.domain.quadrature(n_fewer) or problem.domain.sobol(0)(self.n_points)
         dirichlet, gram = galerkin.assemble(problem, maps, coarser, pairs.coefficients)
         return np.abs(np.diag(dirichlet) / np.diag(gram) - pairs.values), gram
-
-
-def _choose(name: str, given: str, known: Any) -> None:
-    if given not in known:
-        raise InputError(f"unknown {name} {given!r}; choose one of {', '.join(known)}")

@@ -14,7 +14,7 @@ from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from piefs.data.files import write_with
-from piefs.operators.domains import Box, Sphere
+from piefs.operators.domains import Sphere
 from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
 from piefs.report.plot.style import CLASS_COLORS, FAINT, GUIDE, SIGNED_COLORS, STYLE, class_color
@@ -99,7 +99,7 @@ def _inside(solution: EigenSolution, x: np.ndarray) -> np.ndarray:
     domain = solution.problem.domain
     if isinstance(domain, PointCloud):
         return _near(domain.x[:, :2], x[:, :2])
-    if isinstance(domain, Box) or solution.problem.boundary != "dirichlet":
+    if solution.problem.boundary != "dirichlet":
         return np.ones(len(x), bool)
     with jax.enable_x64(True):
         return np.asarray(domain.distance(jnp.asarray(x))) >= 0
@@ -150,7 +150,7 @@ def training(solution: EigenSolution) -> Figure:
     marker = "o" if len(steps) < 4 else ""
     ax.plot(steps, loss, marker=marker, color=CLASS_COLORS[0], label="trained maps, fresh points")
     exact: Callable[[int], np.ndarray] | None = solution.problem.exact
-    if exact is not None and solution.settings["training"] == "joint":
+    if exact is not None:
         n_maps = solution.maps.net.weights[0].shape[0]
         target = float(np.sum(exact(n_maps + int(solution.problem.keeps_constants))))
         ax.axhline(target, color=GUIDE, linewidth=1, linestyle="--", label="exact")

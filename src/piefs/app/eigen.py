@@ -41,7 +41,9 @@ def eigen(
     as_json: Json = False,
 ) -> None:
     """Find the lowest eigenpairs of an operator whose spectrum is known."""
-    if problem is None and not list_all:
+    if list_all:
+        return _list_problems(as_json=as_json)
+    if problem is None:
         raise typer.BadParameter("name a problem, or ask for the --list")
     out = out or Path("runs") / f"eigen-{problem}"
     if out.exists() and not out.is_dir():
@@ -49,8 +51,6 @@ def eigen(
     from piefs.operators import EigenSolver, known
     from piefs.report.plot.modes import draw
 
-    if problem is None or list_all:
-        return _list_problems(as_json=as_json)
     found = known(problem)
     given = {"n_steps": steps, "points": points, "n_points": n_points}
     settings = found.settings | {name: one for name, one in given.items() if one is not None}
@@ -100,7 +100,7 @@ def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
     console.print(table)
     if error is not None:
         console.print(f"The largest relative error is {error.max():.1e}.")
-    how = HOW[solution.points]
-    console.print(f"± is the error of the integrals, taken {how}.", style="dim")
+    how = f"± is the error of the integrals, taken {HOW[solution.points]}."
+    console.print(how, style="dim")
     where = f"Numbers, functions and figures are in [bold]{out}[/bold]."
     console.print(f"{solution.seconds:.1f} s. {where}", soft_wrap=True)

@@ -24,8 +24,11 @@ Corner = Sequence[float] | np.ndarray
 
 FEWEST = 6
 """A product rule with fewer nodes a coordinate is no match for quasi-random points."""
-MOST = {"legendre": 200, "hermite": 120}
-"""Nodes a coordinate beyond which a rule gains nothing (or its weights underflow)."""
+RULES = {
+    "legendre": (np.polynomial.legendre.leggauss, 200),
+    "hermite": (np.polynomial.hermite_e.hermegauss, 120),
+}
+"""Gauss's rules, and how many nodes a coordinate are the most that gain (weights underflow)."""
 
 
 class Points(NamedTuple):
@@ -99,10 +102,7 @@ class Box(Domain):
     def quadrature(self, n_points: int) -> Points | None:
         """Gauss–Legendre in each coordinate."""
         rule = tensor_rule("legendre", n_points, self.dimension)
-        if rule is None:
-            return None
-        nodes, weight = rule
-        return Points(self.low + (nodes + 1) / 2 * (self.high - self.low), weight)
+        return None if rule is None else Points(self.from_uniform((rule.x + 1) / 2), rule.weight)
 
     def distance(self, x: Array) -> Array:
         """∏ 4 t(1 − t) with t the place between the faces: 1 in the middle, 0 on each face."""
@@ -189,7 +189,7 @@ class Gaussian(Domain):
     def quadrature(self, n_points: int) -> Points | None:
         """Gauss–Hermite in each coordinate."""
         rule = tensor_rule("hermite", n_points, self.dimension)
-        return None if rule is None else Points(self.scale * rule[0], rule[1])
+        return None if rule is None else Points(self.scale * rule.x, rule.weight)
 
     def density(self, x: Array) -> Array:
         return jnp.exp(-jnp.sum(x**2, axis=-1) / (2 * self.scale**2))
@@ -245,17 +245,16 @@ def _polar(radius: np.ndarray, weight: np.ndarray, n_angles: int) -> tuple[np.nd
     return x, np.repeat(weight, n_angles) / n_angles
 
 
-def tensor_rule(family: str, n_points: int, dimension: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Nodes (n, d) and weights (n,) that sum to one, n ≤ `n_points`; None where that is too few.
+def tensor_rule(family: str, n_points: int, dimension: int) -> Points | None:
+    """A product of Gauss's rules with at most `n_points` points; None if that is too few.
 
     `legendre` integrates over [−1, 1]ᵈ with the uniform measure, `hermite` over ℝᵈ with N(0, I).
     """
-    order = min(int(round(n_points ** (1 / dimension), 9)), MOST[family])
+    rule, most = RULES[family]
+    order = min(int(round(n_points ** (1 / dimension), 9)), most)
     if order < FEWEST:
         return None
-    polynomial = np.polynomial
-    rules = {"legendre": polynomial.legendre.leggauss, "hermite": polynomial.hermite_e.hermegauss}
-    nodes, weight = rules[family](order)
+    nodes, weight = rule(order)
     grids = (np.meshgrid(*[one] * dimension, indexing="ij") for one in (nodes, weight))
     x, weights = (np.stack(grid, axis=-1).reshape(-1, dimension) for grid in grids)
-    return x, np.prod(weights / weight.sum(), axis=1)
+    return Points(x, np.prod(weights / weight.sum(), axis=1))

@@ -13,7 +13,7 @@ import scipy.linalg
 from piefs.core.maps import ScalarMap
 from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
-from piefs.operators.trial import blocks, combinations, forms, n_units, with_gradients
+from piefs.operators.trial import forms, n_units, summed, units, with_gradients
 
 EXACT_FLOOR = 1e-12
 """Directions of the basis below this share of the longest are noise of the arithmetic."""
@@ -31,18 +31,15 @@ class Matrices(NamedTuple):
 def assemble(
     problem: EigenProblem, maps: ScalarMap, points: Points, mixing: np.ndarray | None = None
 ) -> Matrices:
-    """D and G over all units, or over their combinations by `mixing` (m, k), block by block."""
+    """D and G over all units, or over their combinations by `mixing` (m, k)."""
+    terms = partial(_forms, problem, maps, mixing)
     width = n_units(maps) * (1 + problem.dimension)
-    parts = (
-        _forms(problem, maps, mixing, x, weight)
-        for x, weight in blocks(problem.measured(points), width)
-    )
-    return Matrices(*(np.asarray(sum(terms)) for terms in zip(*parts, strict=True)))
+    return Matrices(*summed(terms, problem.measured(points), width))
 
 
 @partial(jax.jit, static_argnums=0)
 def _forms(problem: EigenProblem, maps: ScalarMap, mixing: Any, x: Any, weight: Any) -> tuple:
-    functions = combinations(problem, maps, mixing)
+    functions = partial(units, problem, maps, mixing=mixing)
     return forms(problem, x, weight, *with_gradients(functions, x))
 
 

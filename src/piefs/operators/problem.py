@@ -136,10 +136,6 @@ class EigenProblem:
         matrix = jnp.asarray(metric, float)
         return matrix * gradients if matrix.ndim == 0 else gradients @ matrix.T
 
-    def log_density(self, x: Array) -> Array:
-        """log p(x) up to a constant, (n,)."""
-        return jnp.log((self.density or self.domain.density)(x))
-
     def inputs(self, x: Array) -> Array:
         """What the networks see, (n, m)."""
         if self.embedding is not None:

@@ -82,10 +82,6 @@ class BumpBox(Box):
     def distance(self, x: Array) -> Array:
         raise InputError("a BumpBox has its boundary condition in its measure")
 
-    def bump(self, x: Array) -> Array:
-        """d(x), by which f is multiplied to give φ."""
-        return super().distance(x)
-
     def bump_potential(self, x: Array) -> Array:
         """U = −Δd/d = Σ 2/(L² t(1 − t)) for sides L."""
         length = self.high - self.low

@@ -6,15 +6,14 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from piefs.core.maps import ScalarMap, init_map, stack
-from piefs.core.networks import ACTIVATIONS, generator
+from piefs.core.networks import ACTIVATIONS, MLP, generator
 from piefs.errors import InputError
 from piefs.operators import galerkin
 from piefs.operators.descent import CHUNK, descent
@@ -22,7 +21,7 @@ from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
 from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
-from piefs.operators.trial import n_units, residuals
+from piefs.operators.trial import residuals
 from piefs.training.runtime import drop_compiled_if_many
 
 POINTS = ("auto", "quadrature", "sobol")
@@ -96,34 +95,62 @@ class EigenSolver:
         drop_compiled_if_many()
         begun, history, notify = time.perf_counter(), [], callback or (lambda progress: None)
         with jax.enable_x64(True):
+            sets, kind = self._sets(problem)
             maps = self._trained(problem, history, notify)
-            found = self._finished(problem, maps, notify)
+            pairs, error_bars, gram = self._ritz_step(problem, maps, sets, kind, notify)
+            notify(Progress("residuals", len(sets), len(sets) + 1))
+            missed = self._residuals(problem, maps, pairs)
+        notify(Progress("residuals", len(sets) + 1, len(sets) + 1))
         return EigenSolution(
             problem=problem,
             maps=maps,
+            coefficients=pairs.coefficients,
+            eigenvalues=pairs.values,
+            error_bars=error_bars,
+            residuals=missed,
+            gram=gram,
             history=history,
             settings=asdict(self),
             seconds=time.perf_counter() - begun,
-            **found,
+            points=kind,
         )
 
     def _check(self, problem: EigenProblem) -> None:
         if not isinstance(problem, EigenProblem):
             raise InputError(f"solve needs an EigenProblem, not {type(problem).__name__}")
-        if self.points == "quadrature" and problem.domain.quadrature(self.n_points) is None:
+        if self.n_eigenpairs > self._n_units // 2:
             raise InputError(
-                f"no quadrature is known for this {type(problem.domain).__name__} with "
-                f"{self.n_points:,} points; use 'sobol', or raise n_points"
-            )
-        size = 1 + self._n_maps * self.hidden[-1]
-        if self.n_eigenpairs > size // 2:
-            raise InputError(
-                f"{self.n_eigenpairs} eigenpairs from {size} units: take more maps or wider layers"
+                f"{self.n_eigenpairs} eigenpairs from {self._n_units} units: take more maps or "
+                "wider layers"
             )
 
     @property
     def _n_maps(self) -> int:
         return self.n_maps or max(8, self.n_eigenpairs + 1)
+
+    @property
+    def _n_units(self) -> int:
+        return 1 + self._n_maps * self.hidden[-1]
+
+    def _sets(self, problem: EigenProblem) -> tuple[list[Points], str]:
+        """One rule, or a cloud's rows in parts, or sets of quasi-random points; and which."""
+        domain = problem.domain
+        rule = None if self.points == "sobol" else domain.quadrature(self.n_points)
+        if rule is None and self.points == "quadrature":
+            raise InputError(
+                f"no quadrature is known for this {type(domain).__name__} with "
+                f"{self.n_points:,} points; use 'sobol', or raise n_points"
+            )
+        if rule is None:
+            n_each = max(self.n_points // N_REPLICATES, self._n_units // 2)
+            seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
+            return [domain.sobol(int(seed))(n_each) for seed in seeds], "sobol"
+        if not isinstance(domain, PointCloud):
+            return [rule], "quadrature"
+        order = np.random.default_rng(self.random_state).permutation(len(rule.x))
+        n_sets = min(N_REPLICATES, len(order))
+        parts = np.array_split(order, n_sets)
+        return [Points(rule.x[rows], n_sets * rule.weight[rows]) for rows in parts], "sample"
 
     def _trained(self, problem: EigenProblem, history: list, notify: Callback) -> ScalarMap:
         maps = self._fresh(problem)
@@ -147,69 +174,41 @@ class EigenSolver:
         n_inputs = problem.inputs(jnp.asarray(problem.domain.sobol(0)(1).x)).shape[1]
         shape = n_inputs, self.hidden, self.activation
         streams = (generator(self.random_state, k) for k in range(self._n_maps))
-        maps = stack([init_map(random, *shape) for random in streams])
+        net = stack([init_map(random, *shape) for random in streams]).net
         steepest = max(1.0, 0.5 * self.n_eigenpairs ** (1 / problem.dimension))
         gains = np.geomspace(1, steepest, self._n_maps)
-        (weights, *_), (biases, *_) = maps.net.weights, maps.net.biases
-        return eqx.tree_at(
-            lambda maps: (maps.net.weights[0], maps.net.biases[0]),
-            maps,
-            (gains[:, None, None] * weights, gains[:, None] * biases),
-        )
+        weights = gains[:, None, None] * net.weights[0], *net.weights[1:]
+        biases = gains[:, None] * net.biases[0], *net.biases[1:]
+        return ScalarMap(MLP(weights, biases, self.activation))
 
-    # --- the Ritz step -------------------------------------------------------------------------
-
-    def _finished(self, problem: EigenProblem, maps: ScalarMap, notify: Callback) -> dict[str, Any]:
-        (sets, kind), parts = self._sets(problem, n_units(maps)), []
+    def _ritz_step(
+        self,
+        problem: EigenProblem,
+        maps: ScalarMap,
+        sets: list[Points],
+        kind: str,
+        notify: Callback,
+    ) -> tuple[galerkin.Pairs, np.ndarray, np.ndarray]:
+        """The eigenpairs, their error bars, and their Gram matrix over other points."""
+        parts = []
         for done, points in enumerate(sets):
             notify(Progress("Ritz step", done, len(sets) + 1))
             parts.append(galerkin.assemble(problem, maps, points))
-        solved = partial(
-            galerkin.solve,
-            k=self.n_eigenpairs,
-            floor=galerkin.EXACT_FLOOR if kind == "quadrature" else galerkin.SAMPLED_FLOOR,
-        )
+        floor = galerkin.EXACT_FLOOR if kind == "quadrature" else galerkin.SAMPLED_FLOOR
+        solved = partial(galerkin.solve, k=self.n_eigenpairs, floor=floor)
         pairs = solved(galerkin.average(parts))
-        if kind == "quadrature":
-            error_bars, gram = self._checked_by_a_coarser_rule(problem, maps, pairs)
-        else:
-            error_bars = galerkin.jackknife(parts, solved)
+        if kind != "quadrature":
             gram = pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
-        notify(Progress("residuals", len(sets), len(sets) + 1))
-        missed = np.full(len(pairs.values), np.nan)
-        if not isinstance(problem.domain, PointCloud):  # whose density has no formula
-            check = problem.domain.sobol(self.random_state + 2)(N_RESIDUAL_POINTS)
-            missed = residuals(problem, maps, pairs.coefficients, pairs.values, check)
-        notify(Progress("residuals", len(sets) + 1, len(sets) + 1))
-        return {
-            "coefficients": pairs.coefficients,
-            "eigenvalues": pairs.values,
-            "error_bars": error_bars,
-            "residuals": missed,
-            "gram": gram,
-            "points": kind,
-        }
-
-    def _sets(self, problem: EigenProblem, size: int) -> tuple[list[Points], str]:
-        """One rule, or a cloud's rows in parts, or sets of quasi-random points; and which."""
-        domain = problem.domain
-        rule = None if self.points == "sobol" else domain.quadrature(self.n_points)
-        if rule is None:
-            n_each = max(self.n_points // N_REPLICATES, size // 2)
-            seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
-            return [domain.sobol(int(seed))(n_each) for seed in seeds], "sobol"
-        if not isinstance(domain, PointCloud):
-            return [rule], "quadrature"
-        order = np.random.default_rng(self.random_state).permutation(len(rule.x))
-        n_sets = min(N_REPLICATES, len(order))
-        parts = np.array_split(order, n_sets)
-        return [Points(rule.x[rows], n_sets * rule.weight[rows]) for rows in parts], "sample"
-
-    def _checked_by_a_coarser_rule(
-        self, problem: EigenProblem, maps: ScalarMap, pairs: galerkin.Pairs
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """By how much the eigenvalues of the same functions differ, and their Gram matrix."""
+            return pairs, galerkin.jackknife(parts, solved), gram
         n_fewer = max(2, int(0.75 * self.n_points))
         coarser = problem.domain.quadrature(n_fewer) or problem.domain.sobol(0)(self.n_points)
         dirichlet, gram = galerkin.assemble(problem, maps, coarser, pairs.coefficients)
-        return np.abs(np.diag(dirichlet) / np.diag(gram) - pairs.values), gram
+        return pairs, np.abs(np.diag(dirichlet) / np.diag(gram) - pairs.values), gram
+
+    def _residuals(
+        self, problem: EigenProblem, maps: ScalarMap, pairs: galerkin.Pairs
+    ) -> np.ndarray:
+        if isinstance(problem.domain, PointCloud):  # whose density has no formula
+            return np.full(len(pairs.values), np.nan)
+        points = problem.domain.sobol(self.random_state + 2)(N_RESIDUAL_POINTS)
+        return residuals(problem, maps, pairs.coefficients, pairs.values, points)

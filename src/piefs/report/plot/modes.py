@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 
 from piefs.data.files import write_with
 from piefs.operators.domains import Sphere
-from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
 from piefs.report.plot.style import CLASS_COLORS, FAINT, GUIDE, SIGNED_COLORS, STYLE, class_color
 
@@ -70,8 +69,6 @@ def _short(value: float) -> str:
 def _note(solution: EigenSolution, is_sphere: bool) -> str:
     if is_sphere:
         return "one half of the sphere, seen from the front"
-    if isinstance(solution.problem.domain, PointCloud):
-        return "shown where there are points"
     rest = solution.problem.dimension - 2
     return f"the plane of $x_1$ and $x_2$, the other {rest} in the middle" if rest else ""
 
@@ -88,30 +85,15 @@ def _grid(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, tuple]:
 
 def _plane(solution: EigenSolution) -> Surface:
     """The first two coordinates, the others in the middle."""
-    low, high = solution.problem.domain.bounds()
+    domain = solution.problem.domain
+    low, high = domain.bounds()
     rows, extent = _grid(low, high)
     middle = np.broadcast_to((low + high)[2:] / 2, (len(rows), len(low) - 2))
-    x = np.concatenate([rows, middle], axis=1)
-    return x, _inside(solution, x), extent
-
-
-def _inside(solution: EigenSolution, x: np.ndarray) -> np.ndarray:
-    domain = solution.problem.domain
-    if isinstance(domain, PointCloud):
-        return _near(domain.x[:, :2], x[:, :2])
-    if solution.problem.boundary != "dirichlet":
-        return np.ones(len(x), bool)
-    with jax.enable_x64(True):
-        return np.asarray(domain.distance(jnp.asarray(x))) >= 0
-
-
-def _near(cloud: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Grid points within a few typical spacings of the cloud."""
-    from scipy.spatial import KDTree
-
-    tree = KDTree(cloud)
-    spacing = np.quantile(tree.query(cloud, k=min(8, len(cloud)))[0][:, -1], 0.95)
-    return tree.query(x)[0] <= 1.5 * spacing
+    x, is_inside = np.concatenate([rows, middle], axis=1), np.ones(len(rows), bool)
+    if solution.problem.boundary == "dirichlet":
+        with jax.enable_x64(True):
+            is_inside = np.asarray(domain.distance(jnp.asarray(x))) >= 0
+    return x, is_inside, extent
 
 
 def _globe(solution: EigenSolution) -> Surface:

@@ -29,7 +29,8 @@ def test_jackknife_knows_the_scatter_of_a_mean():
     rng = np.random.default_rng(0)
     draws = 1 + 0.1 * rng.normal(size=16)
     parts = [Matrices(np.array([[d]]), np.array([[1.0]])) for d in draws]
-    bar = jackknife(parts, lambda matrices: solve(matrices, 1))
+    pairs, bar = jackknife(parts, 1)
+    assert pairs.values[0] == pytest.approx(draws.mean())
     assert bar[0] == pytest.approx(draws.std(ddof=1) / 4, rel=1e-6)
 
 

@@ -100,7 +100,6 @@ def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
     console.print(table)
     if error is not None:
         console.print(f"The largest relative error is {error.max():.1e}.")
-    how = f"± is the error of the integrals, taken {HOW[solution.points]}."
-    console.print(how, style="dim")
+    console.print(f"± is the error of the integrals, taken {HOW[solution.points]}.", style="dim")
     where = f"Numbers, functions and figures are in [bold]{out}[/bold]."
     console.print(f"{solution.seconds:.1f} s. {where}", soft_wrap=True)

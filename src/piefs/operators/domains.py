@@ -118,10 +118,9 @@ class Ellipsoid(Domain):
 
     def __init__(self, frame: Sequence[Sequence[float]] | np.ndarray):
         self.frame = np.asarray(frame, float)
-        if self.frame.ndim != 2 or self.frame.shape[0] != self.frame.shape[1]:
-            raise InputError("the frame of an ellipsoid must be a square matrix")
-        if not np.linalg.cond(self.frame) < 1e12:
-            raise InputError("the frame of an ellipsoid must be invertible")
+        is_square = self.frame.ndim == 2 and self.frame.shape[0] == self.frame.shape[1]
+        if not is_square or not np.linalg.cond(self.frame) < 1e12:
+            raise InputError("the frame of an ellipsoid must be a square matrix, and invertible")
         self.dimension, self.n_uniform = len(self.frame), len(self.frame) + 1
         self.reach = np.linalg.norm(self.frame, axis=1)
 

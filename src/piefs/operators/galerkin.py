@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -43,11 +43,6 @@ def _forms(problem: EigenProblem, maps: ScalarMap, mixing: Any, x: Any, weight: 
     return forms(problem, x, weight, *with_gradients(functions, x))
 
 
-def average(parts: Sequence[Matrices]) -> Matrices:
-    """The mean over equally good sets of points."""
-    return Matrices(*(np.mean(stack, axis=0) for stack in zip(*parts, strict=True)))
-
-
 class Pairs(NamedTuple):
     """Ritz values, smallest first, (k,), and coefficients over the basis, (m, k); G-orthonormal."""
 
@@ -72,19 +67,21 @@ def solve(matrices: Matrices, k: int, floor: float = EXACT_FLOOR) -> Pairs:
     return Pairs(values, whitening @ vectors)
 
 
-def jackknife(parts: Sequence[Matrices], solved: Callable[[Matrices], Pairs]) -> np.ndarray:
-    """The error of the Ritz values by leaving out one of R independent sets of points in turn.
+def jackknife(parts: Sequence[Matrices], k: int) -> tuple[Pairs, np.ndarray]:
+    """The k lowest pairs over R independent sets of points, and the error of their Ritz values μ.
 
-    With μ_r the values without set r and μ̄ their mean: variance (R−1)/R Σ(μ_r − μ̄)², bias
-    (R−1)(μ̄ − μ). The bias counts too: a large basis fits itself to few points.
+    The error is by leaving out each set in turn. With μ_r the values without set r and μ̄ their
+    mean: variance (R−1)/R Σ(μ_r − μ̄)², bias (R−1)(μ̄ − μ). The bias counts too: a large basis fits
+    itself to few points.
     """
-    n, whole = len(parts), average(parts)
+    n, whole = len(parts), [np.mean(stack, axis=0) for stack in zip(*parts, strict=True)]
+    pairs = solve(Matrices(*whole), k, SAMPLED_FLOOR)
 
     def without(part: Matrices) -> np.ndarray:
         rest = ((n * a - b) / (n - 1) for a, b in zip(whole, part, strict=True))
-        return solved(Matrices(*rest)).values
+        return solve(Matrices(*rest), k, SAMPLED_FLOOR).values
 
     values = np.stack([without(part) for part in parts])
     centre = values.mean(axis=0)
     variance = (n - 1) / n * np.sum((values - centre) ** 2, axis=0)
-    return np.sqrt(variance + ((n - 1) * (centre - solved(whole).values)) ** 2)
+    return pairs, np.sqrt(variance + ((n - 1) * (centre - pairs.values)) ** 2)

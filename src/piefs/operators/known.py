@@ -48,15 +48,12 @@ BOXES = {
 }
 
 
-def _unit_box(dimension: int) -> Box:
-    return Box([0.0] * dimension, [1.0] * dimension)
-
-
 def _box(boundary: str, dimension: int) -> EigenProblem:
     spectrum, condition = BOXES[boundary]
     region = "[0, 1]" + {1: "", 2: "²"}.get(dimension, f"^{dimension}")
     text = f"−Δ on {region}, {condition}"
-    return _problem(spectrum(dimension), _unit_box(dimension), text, boundary=boundary)
+    box = Box([0.0] * dimension, [1.0] * dimension)
+    return _problem(spectrum(dimension), box, text, boundary=boundary)
 
 
 def _bump_box(dimension: int) -> EigenProblem:
@@ -170,7 +167,7 @@ def _variable_metric() -> EigenProblem:
         return jnp.stack([first, second], axis=1)
 
     text = "−div(AᵀA∇) on [0, 1]² with A(x) varying, no flux through the boundary"
-    return _problem(exact.VARIABLE_METRIC, _unit_box(2), text, metric=metric)
+    return _problem(exact.VARIABLE_METRIC, Box([0, 0], [1, 1]), text, metric=metric)
 
 
 PLANE = {"n_points": 2500}

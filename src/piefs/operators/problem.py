@@ -98,11 +98,9 @@ class EigenProblem:
                     f"function of x; this has shape {shape}"
                 )
         _check("metric", self.fluxes(x, jnp.ones((n, 1, d))), (n, 1, d))
-        if self.density is None:
-            return
-        if isinstance(self.domain, PointCloud):
+        if self.density is not None and isinstance(self.domain, PointCloud):
             raise InputError("a point cloud is its own density; give weights to the rows instead")
-        if not bool(jnp.all(self.density(x) >= 0)):
+        if self.density is not None and jnp.any(self.density(x) < 0):
             raise InputError("density(x) must not be negative")
 
     @property

@@ -23,13 +23,12 @@ class Implicit(Box):
     def __init__(self, distance: Function, low: Corner, high: Corner):
         super().__init__(low, high)
         self._distance = distance
-        share = np.mean(self._inside(super().sobol(0)(1024).x))
-        if share < 0.01:
+        self.share = np.mean(self._inside(super().sobol(0)(1024).x))
+        if self.share < 0.01:
             raise InputError(
-                f"the distance is positive on {share:.1%} of the box: give a box that fits the "
-                "region, and a distance that is positive inside"
+                f"the distance is positive on {self.share:.1%} of the box: give a box that fits "
+                "the region, and a distance that is positive inside"
             )
-        self.share = share
 
     def _inside(self, x: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
@@ -111,6 +110,11 @@ class PointCloud(Domain):
     def from_uniform(self, u: np.ndarray) -> np.ndarray:
         rows = np.searchsorted(np.cumsum(self.weight), u[:, 0] * (1 - 1e-12))
         return self.x[np.minimum(rows, len(self.x) - 1)]
+
+    def sobol(self, seed: int) -> Callable[[int], Points]:
+        """Rows at random, not quasi-random: error bars are to show the sample's scatter."""
+        rng = np.random.default_rng(seed)
+        return lambda n: equally_weighted(self.from_uniform(rng.random((n, 1))))
 
     def quadrature(self, n_points: int) -> Points | None:
         """All rows, whatever their number."""

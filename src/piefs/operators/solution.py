@@ -124,8 +124,7 @@ class EigenSolution:
         if document.get("kind") != KIND:
             raise ModelFileError(f"{folder} holds a model, not a solved eigenproblem")
         with reading(folder / DOCUMENT, "solve the problem again", ModelFileError):
-            if problem is None:
-                problem = known(document["problem"]).problem
+            problem = problem or known(document["problem"]).problem
             names = [name for name in arrays if name.startswith("maps.")]
             of_maps = {name.removeprefix("maps."): arrays.pop(name) for name in names}
             if "structure" in document:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import NamedTuple
 
 import jax
@@ -14,17 +13,20 @@ import numpy as np
 
 from piefs.core.maps import ScalarMap, init_map, stack
 from piefs.core.networks import ACTIVATIONS, MLP, generator
-from piefs.errors import InputError
+from piefs.errors import DivergedError, InputError
 from piefs.operators import galerkin
-from piefs.operators.descent import CHUNK, descent
 from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
 from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
-from piefs.operators.trial import residuals
+from piefs.operators.trial import RitzLoss, residuals
+from piefs.training.config import Optimizer
 from piefs.training.runtime import drop_compiled_if_many
+from piefs.training.step import Steps, begun, descend
 
 POINTS = ("auto", "quadrature", "sobol")
+OPTIMIZER = Optimizer("adam", warmup=0.05)
+CHUNK = 32
 N_REPLICATES = 8
 """Independent sets of quasi-random points in the Ritz step; their scatter gives its error."""
 N_RESIDUAL_POINTS = 2048
@@ -88,18 +90,25 @@ class EigenSolver:
             given = getattr(self, name)
             if given not in choices:
                 raise InputError(f"unknown {name} {given!r}; choose one of {', '.join(choices)}")
+        if self.n_eigenpairs > self._n_units // 2:
+            raise InputError(
+                f"{self.n_eigenpairs} eigenpairs from {self._n_units} units: take more maps or "
+                "wider layers"
+            )
 
     def solve(self, problem: EigenProblem, callback: Callback | None = None) -> EigenSolution:
         """Eigenvalues and eigenfunctions, with error bars and residuals."""
-        self._check(problem)
+        if not isinstance(problem, EigenProblem):
+            raise InputError(f"solve needs an EigenProblem, not {type(problem).__name__}")
         drop_compiled_if_many()
-        begun, history, notify = time.perf_counter(), [], callback or (lambda progress: None)
+        start, history, notify = time.perf_counter(), [], callback or (lambda progress: None)
         with jax.enable_x64(True):
             sets, kind = self._sets(problem)
             maps = self._trained(problem, history, notify)
-            pairs, error_bars, gram = self._ritz_step(problem, maps, sets, kind, notify)
+            pairs, error_bars, gram = self._ritz_step(problem, maps, sets, notify)
             notify(Progress("residuals", len(sets), len(sets) + 1))
-            missed = self._residuals(problem, maps, pairs)
+            check = problem.domain.sobol(self.random_state + 2)(N_RESIDUAL_POINTS)
+            missed = residuals(problem, maps, pairs.coefficients, pairs.values, check)
         notify(Progress("residuals", len(sets) + 1, len(sets) + 1))
         return EigenSolution(
             problem=problem,
@@ -111,18 +120,9 @@ class EigenSolver:
             gram=gram,
             history=history,
             settings=asdict(self),
-            seconds=time.perf_counter() - begun,
+            seconds=time.perf_counter() - start,
             points=kind,
         )
-
-    def _check(self, problem: EigenProblem) -> None:
-        if not isinstance(problem, EigenProblem):
-            raise InputError(f"solve needs an EigenProblem, not {type(problem).__name__}")
-        if self.n_eigenpairs > self._n_units // 2:
-            raise InputError(
-                f"{self.n_eigenpairs} eigenpairs from {self._n_units} units: take more maps or "
-                "wider layers"
-            )
 
     @property
     def _n_maps(self) -> int:
@@ -153,17 +153,25 @@ class EigenSolver:
         return [Points(rule.x[rows], n_sets * rule.weight[rows]) for rows in parts], "sample"
 
     def _trained(self, problem: EigenProblem, history: list, notify: Callback) -> ScalarMap:
-        maps = self._fresh(problem)
-        if not self.n_steps:
-            return maps
-        n_steps = -(-self.n_steps // CHUNK) * CHUNK
-        notify(Progress("training", 0, n_steps))
-        draw = problem.domain.sobol(self.random_state)
-        chunks = descent(problem, maps, draw, n_steps, self.batch_size, self.learning_rate)
-        for step, loss, trained in chunks:
-            maps = trained
-            history.append({"step": step, "loss": loss})
-            notify(Progress("training", step, n_steps, loss))
+        """Maps that descended all at once, on fresh points at every step."""
+        maps, loss = self._fresh(problem), RitzLoss(problem)
+        state, draw = begun(OPTIMIZER, maps), problem.domain.sobol(self.random_state)
+        total = -(-self.n_steps // CHUNK) * CHUNK
+        shape = CHUNK, self.batch_size
+        if total:
+            notify(Progress("training", 0, total))
+        for first in range(0, total, CHUNK):
+            points = problem.measured(draw(CHUNK * self.batch_size))
+            chunk = jax.tree.map(lambda a: a.reshape(*shape, *a.shape[1:]), points)
+            steps, last = Steps(first, CHUNK, total, self.learning_rate), maps
+            maps, state, losses, is_finite = descend(
+                maps, state, chunk, loss, steps, optimizer=OPTIMIZER
+            )
+            if not is_finite:
+                what = f"training diverged (NaN or inf) after step {first}"
+                raise DivergedError(f"{what}: try a smaller learning_rate", last)
+            history.append({"step": first + CHUNK, "loss": float(losses) / CHUNK})
+            notify(Progress("training", first + CHUNK, total, float(losses) / CHUNK))
         return maps
 
     def _fresh(self, problem: EigenProblem) -> ScalarMap:
@@ -176,39 +184,27 @@ class EigenSolver:
         streams = (generator(self.random_state, k) for k in range(self._n_maps))
         net = stack([init_map(random, *shape) for random in streams]).net
         steepest = max(1.0, 0.5 * self.n_eigenpairs ** (1 / problem.dimension))
-        gains = np.geomspace(1, steepest, self._n_maps)
+        gains = jnp.asarray(np.geomspace(1, steepest, self._n_maps))
         weights = gains[:, None, None] * net.weights[0], *net.weights[1:]
         biases = gains[:, None] * net.biases[0], *net.biases[1:]
         return ScalarMap(MLP(weights, biases, self.activation))
 
     def _ritz_step(
-        self,
-        problem: EigenProblem,
-        maps: ScalarMap,
-        sets: list[Points],
-        kind: str,
-        notify: Callback,
+        self, problem: EigenProblem, maps: ScalarMap, sets: list[Points], notify: Callback
     ) -> tuple[galerkin.Pairs, np.ndarray, np.ndarray]:
-        """The eigenpairs, their error bars, and their Gram matrix over other points."""
+        """The eigenpairs, their error bars, and their Gram matrix over other points.
+
+        A rule is checked by a coarser one, several sets by leaving each of them out.
+        """
         parts = []
         for done, points in enumerate(sets):
             notify(Progress("Ritz step", done, len(sets) + 1))
             parts.append(galerkin.assemble(problem, maps, points))
-        floor = galerkin.EXACT_FLOOR if kind == "quadrature" else galerkin.SAMPLED_FLOOR
-        solved = partial(galerkin.solve, k=self.n_eigenpairs, floor=floor)
-        pairs = solved(galerkin.average(parts))
-        if kind != "quadrature":
-            gram = pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
-            return pairs, galerkin.jackknife(parts, solved), gram
+        if len(sets) > 1:
+            pairs, error_bars = galerkin.jackknife(parts, self.n_eigenpairs)
+            return pairs, error_bars, pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
+        pairs = galerkin.solve(parts[0], self.n_eigenpairs)
         n_fewer = max(2, int(0.75 * self.n_points))
         coarser = problem.domain.quadrature(n_fewer) or problem.domain.sobol(0)(self.n_points)
         dirichlet, gram = galerkin.assemble(problem, maps, coarser, pairs.coefficients)
         return pairs, np.abs(np.diag(dirichlet) / np.diag(gram) - pairs.values), gram
-
-    def _residuals(
-        self, problem: EigenProblem, maps: ScalarMap, pairs: galerkin.Pairs
-    ) -> np.ndarray:
-        if isinstance(problem.domain, PointCloud):  # whose density has no formula
-            return np.full(len(pairs.values), np.nan)
-        points = problem.domain.sobol(self.random_state + 2)(N_RESIDUAL_POINTS)
-        return residuals(problem, maps, pairs.coefficients, pairs.values, points)

@@ -1,4 +1,4 @@
-"""Trial functions, their two forms, and the operator applied to them.
+"""Trial functions, their two forms, the loss that trains them, and the operator applied to them.
 
 A trial function is a network of the embedded point, times the factor that all functions carry.
 Training uses the outputs of K maps. The final Ritz step uses all units of their last hidden layers
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,15 +19,17 @@ from jax import Array
 
 from piefs.core.maps import ScalarMap
 from piefs.core.networks import MLP
-from piefs.operators.domains import Points
+from piefs.operators.domains import Function, Points
 from piefs.operators.problem import EigenProblem, tensor
+from piefs.operators.shapes import PointCloud
 
 BLOCK_BYTES = 2**26
 """Size of the largest array of a block of points."""
-BatchFunction = Callable[[Array], Array]
+JITTER = 1e-11
+"""Added to the normalised Gram matrix, so that two equal maps do not stop the training."""
 
 
-def with_gradients(function: BatchFunction, x: Array) -> tuple[Array, Array]:
+def with_gradients(function: Function, x: Array) -> tuple[Array, Array]:
     """f(x) and ∂f/∂x with the derivative's axis last, for a function of rows.
 
     Forward mode, one pass for each coordinate: rows do not mix, so that one tangent serves all.
@@ -55,8 +58,7 @@ def units(problem: EigenProblem, maps: ScalarMap, x: Array, mixing: Any = None) 
     With `mixing`, (1 + K h, k), these combinations of it.
     """
     hidden = jax.vmap(MLP.hidden, in_axes=(0, None), out_axes=1)(maps.net, problem.inputs(x))
-    flat = hidden.reshape(len(x), -1)
-    flat = jnp.concatenate([jnp.ones((len(x), 1), flat.dtype), flat], axis=1)
+    flat = jnp.pad(hidden.reshape(len(x), -1), ((0, 0), (1, 0)), constant_values=1)
     basis = problem.factor(x)[:, None] * flat
     return basis if mixing is None else basis @ mixing
 
@@ -99,10 +101,40 @@ def summed(terms: Callable[..., tuple], points: Points, width: int) -> list[np.n
     return [np.asarray(sum(term)) for term in zip(*parts, strict=True)]
 
 
+# --- the loss ----------------------------------------------------------------------------------
+
+
+def ritz_sum(dirichlet: Array, gram: Array) -> Array:
+    """tr(G⁻¹D), the sum of all Ritz values of the span."""
+    scale = jax.lax.stop_gradient(1 / jnp.sqrt(jnp.diag(gram)))
+    gram = scale[:, None] * gram * scale + JITTER * jnp.eye(len(gram))
+    factor = jax.scipy.linalg.cho_factor(gram)
+    return jnp.trace(jax.scipy.linalg.cho_solve(factor, scale[:, None] * dirichlet * scale))
+
+
+class RitzLoss(eqx.Module):
+    """The sum of the Ritz values of all maps on a batch of points.
+
+    By the min-max principle it is never below λ_1 + … + λ_K, and only the lowest eigenspaces reach
+    that, in any basis: degenerate eigenvalues are no trouble.
+    """
+
+    problem: EigenProblem = eqx.field(static=True)
+
+    def __call__(self, maps: ScalarMap, points: Points, _: object = None) -> tuple[Array, Array]:
+        """The sum, as the value and as the record."""
+        x, weight = jnp.asarray(points.x), jnp.asarray(points.weight) / jnp.sum(points.weight)
+        value, gradient = outputs(self.problem, maps, x)
+        if self.problem.keeps_constants:  # the parts orthogonal to the constant count
+            value = value - weight @ value
+        loss = ritz_sum(*forms(self.problem, x, weight, value, gradient))
+        return loss, loss
+
+
 # --- the operator and its residuals ------------------------------------------------------------
 
 
-def operator(problem: EigenProblem, functions: BatchFunction, x: Array) -> tuple[Array, Array]:
+def operator(problem: EigenProblem, functions: Function, x: Array) -> tuple[Array, Array]:
     """φ(x) and Lφ(x), both (n, k), of functions (n, d) → (n, k).
 
     Written out: Lφ = −M : ∇²φ − (div(pM)/p) · ∇φ + Vφ. On a surface, where A projects on the
@@ -127,7 +159,9 @@ def drift(problem: EigenProblem, x: Array) -> Array:
 def residuals(
     problem: EigenProblem, maps: ScalarMap, coefficients: Any, eigenvalues: Any, points: Points
 ) -> np.ndarray:
-    """‖Lφ − λφ‖ / ‖φ‖ in L²(p) of each function, (k,)."""
+    """‖Lφ − λφ‖ / ‖φ‖ in L²(p) of each function, (k,); NaN if p has no formula."""
+    if isinstance(problem.domain, PointCloud):
+        return np.full(len(eigenvalues), np.nan)
     terms = partial(_squares, problem, maps, coefficients, eigenvalues)
     width = n_units(maps) * (1 + problem.dimension) ** 2
     misses, norms = summed(terms, problem.measured(points), width)

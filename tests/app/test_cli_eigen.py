@@ -58,7 +58,7 @@ def test_all_problems_are_listed(tmp_path):
     ("arguments", "reason"),
     [
         (["sqare"], "no problem 'sqare'; there are interval"),
-        (["interval", "--training", "greedy"], "unknown training 'greedy'"),
+        (["interval", "--points", "random"], "unknown points 'random'"),
         (["ou-10d", "--points", "quadrature"], "no quadrature is known"),
         ([], "name a problem"),
     ],

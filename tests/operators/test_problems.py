@@ -13,11 +13,11 @@ from piefs.errors import InputError
 from piefs.operators import Box, EigenProblem, Gaussian, PointCloud, Sphere, known, lebesgue
 from piefs.operators.problem import tensor
 from piefs.operators.trial import (
+    drift,
     forms,
     n_units,
     operator,
     outputs,
-    tensor_divergence,
     units,
     with_gradients,
 )
@@ -154,4 +154,4 @@ def test_constant_metrics_have_no_divergence_and_numbers_are_multiples_of_the_id
     x = jnp.ones((2, 2))
     problem = EigenProblem(SQUARE, metric=3.0)
     np.testing.assert_allclose(tensor(problem, x), 9 * np.broadcast_to(np.eye(2), (2, 2, 2)))
-    np.testing.assert_array_equal(tensor_divergence(problem, x), 0)
+    np.testing.assert_array_equal(drift(problem, x), 0)

@@ -1,6 +1,7 @@
 """A solution: functions and gradients to call, residuals, files, and repetition by its seed."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,7 +69,9 @@ def test_a_solution_of_format_2_is_the_same_function(tmp_path):
     share = np.sum(solution(x) * modes, axis=0) ** 2 / np.sum(modes**2, axis=0)
     np.testing.assert_allclose(share, np.sum(solution(x) ** 2, axis=0), rtol=1e-6)
     solution.save(tmp_path)
-    np.testing.assert_array_equal(EigenSolution.load(tmp_path)(x), solution(x))
+    again = EigenSolution.load(tmp_path)
+    np.testing.assert_array_equal(again(x), solution(x))
+    assert again.settings["training"] == "joint"  # a keyword of its time
 
 
 def test_a_document_that_does_not_fit_its_weights_is_refused(solution, string, tmp_path):
@@ -83,6 +86,13 @@ def test_a_document_that_does_not_fit_its_weights_is_refused(solution, string, t
 def test_exact_values_are_given_only_if_all_of_them_are_known():
     problem = known("fokker-planck").problem
     assert len(problem.exact(20)) == 12
+
+
+def test_zero_eigenvalues_are_judged_by_absolute_error(solution, string):
+    problem = replace(string, exact=lambda k: np.array([0.0, -30.0]))
+    judged = replace(solution, problem=problem)
+    expected = [solution.eigenvalues[0], abs(solution.eigenvalues[1] + 30) / 30]
+    np.testing.assert_allclose(judged.relative_error, expected)
 
 
 def test_a_seed_repeats_a_solution_bit_by_bit(string):

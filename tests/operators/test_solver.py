@@ -77,34 +77,12 @@ def test_training_lowers_the_sum_of_ritz_values_towards_the_exact_one():
     assert [row["step"] for row in solution.history] == list(range(32, 321, 32))
 
 
-@pytest.mark.slow
-def test_sequential_training_deflates_past_thirty_modes():
-    problem = known("interval").problem
-    solution = EigenSolver(
-        32, training="sequential", n_steps=32, batch_size=64, hidden=(8, 8), n_points=200
-    ).solve(problem)
-    assert len(solution.history) == 33
-    losses = np.array([row["loss"] for row in solution.history])
-    lowest = np.cumsum(problem.exact(33))
-    assert np.all(losses > 0.9 * lowest)  # a lost deflation falls back to the first mode
-    assert solution.relative_error.max() < 0.02
-
-
-@pytest.mark.slow
-def test_the_constant_is_there_or_deflated():
-    whole = solve("neumann-square", n_eigenpairs=4)
-    without = solve("neumann-square", n_eigenpairs=3, deflate_constant=True)
-    assert abs(whole.eigenvalues[0]) < 1e-6
-    np.testing.assert_allclose(without.eigenvalues, whole.eigenvalues[1:], rtol=1e-6)
-
-
-@pytest.mark.parametrize("points", ["sobol", pytest.param("random", marks=pytest.mark.slow)])
-def test_sampled_points_bring_error_bars_that_cover_the_error(points):
-    solution = solve("sphere", n_eigenpairs=4, points=points, n_points=2**13, n_maps=3)
+def test_sampled_points_bring_error_bars_that_cover_the_error():
+    solution = solve("sphere", n_eigenpairs=4, points="sobol", n_points=2**13, n_maps=3)
     error = np.abs(solution.eigenvalues - solution.exact)
-    assert solution.points == points
+    assert solution.points == "sobol"
     assert np.all(error[1:] < 4 * solution.error_bars[1:])
-    assert solution.relative_error.max() < {"sobol": 1e-2, "random": 5e-2}[points]
+    assert solution.relative_error.max() < 1e-2
 
 
 @pytest.mark.slow
@@ -207,7 +185,7 @@ def test_polynomials_reproduce_closed_forms():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", exact.COMPUTED)
+@pytest.mark.parametrize("name", ["double-well", "fokker-planck", "variable-metric"])
 def test_stored_spectra_are_those_of_polynomials(name):
     problem = known(name).problem
     found = polynomial_spectrum(problem, 12)
@@ -222,8 +200,7 @@ def test_stored_spectra_are_those_of_polynomials(name):
     [
         ({"n_eigenpairs": 0}, "n_eigenpairs must be at least 1"),
         ({"activation": "relu"}, "choose one of tanh"),
-        ({"training": "greedy"}, "choose one of joint, sequential"),
-        ({"points": "grid"}, "choose one of auto, quadrature"),
+        ({"points": "random"}, "choose one of auto, quadrature, sobol"),
         ({"hidden": ()}, "at least one layer"),
         ({"learning_rate": -1.0}, "between 0 and 1"),
         ({"n_maps": 0}, "n_maps must be at least 1"),
@@ -240,7 +217,5 @@ def test_what_cannot_be_solved_is_refused_before_training():
         EigenSolver(50, n_maps=2, hidden=(8,)).solve(string)
     with pytest.raises(InputError, match="no quadrature is known"):
         EigenSolver(points="quadrature").solve(known("ou-10d").problem)
-    with pytest.raises(InputError, match="the constant is no eigenfunction"):
-        EigenSolver(deflate_constant=True).solve(string)
     with pytest.raises(InputError, match="needs an EigenProblem"):
         EigenSolver().solve("interval")

@@ -30,10 +30,9 @@ def eigen(
     n_eigenpairs: Annotated[
         int | None, typer.Option("-k", "--n-eigenpairs", help="How many eigenpairs.", min=1)
     ] = None,
-    training: Annotated[str | None, typer.Option(help="joint or sequential.")] = None,
     steps: Annotated[int | None, typer.Option(help="Training steps.", min=0)] = None,
     points: Annotated[
-        str | None, typer.Option(help="Points of the Ritz step: quadrature, sobol or random.")
+        str | None, typer.Option(help="Points of the Ritz step: quadrature or sobol.")
     ] = None,
     n_points: Annotated[int | None, typer.Option(help="How many points, at most.")] = None,
     seed: Seed = 0,
@@ -42,7 +41,9 @@ def eigen(
     as_json: Json = False,
 ) -> None:
     """Find the lowest eigenpairs of an operator whose spectrum is known."""
-    if problem is None and not list_all:
+    if list_all:
+        return _list_problems(as_json=as_json)
+    if problem is None:
         raise typer.BadParameter("name a problem, or ask for the --list")
     out = out or Path("runs") / f"eigen-{problem}"
     if out.exists() and not out.is_dir():
@@ -50,10 +51,8 @@ def eigen(
     from piefs.operators import EigenSolver, known
     from piefs.report.plot.modes import draw
 
-    if problem is None or list_all:
-        return _list_problems(as_json=as_json)
     found = known(problem)
-    given = {"training": training, "n_steps": steps, "points": points, "n_points": n_points}
+    given = {"n_steps": steps, "points": points, "n_points": n_points}
     settings = found.settings | {name: one for name, one in given.items() if one is not None}
     solver = EigenSolver(n_eigenpairs or found.n_eigenpairs, **settings, random_state=seed)
     console = Console(quiet=quiet or as_json)
@@ -101,7 +100,6 @@ def _tell(console: Console, solution: EigenSolution, out: Path) -> None:
     console.print(table)
     if error is not None:
         console.print(f"The largest relative error is {error.max():.1e}.")
-    how = HOW.get(solution.points, "over random points")
-    console.print(f"± is the error of the integrals, taken {how}.", style="dim")
+    console.print(f"± is the error of the integrals, taken {HOW[solution.points]}.", style="dim")
     where = f"Numbers, functions and figures are in [bold]{out}[/bold]."
     console.print(f"{solution.seconds:.1f} s. {where}", soft_wrap=True)

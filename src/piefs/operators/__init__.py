@@ -11,12 +11,7 @@ from piefs.operators.domains import Ball, Box, Domain, Ellipsoid, Gaussian, Poin
 from piefs.operators.known import PROBLEMS, Known, known
 from piefs.operators.problem import EigenProblem, lebesgue
 from piefs.operators.shapes import BumpBox, Implicit, PointCloud
-from piefs.operators.solution import (
-    EigenSolution,
-    clusters,
-    principal_angles,
-    relative_errors,
-)
+from piefs.operators.solution import EigenSolution, clusters, principal_angles
 from piefs.operators.solver import EigenSolver, Progress
 
 __all__ = [
@@ -41,5 +36,4 @@ __all__ = [
     "known",
     "lebesgue",
     "principal_angles",
-    "relative_errors",
 ]

@@ -24,8 +24,11 @@ Corner = Sequence[float] | np.ndarray
 
 FEWEST = 6
 """A product rule with fewer nodes a coordinate is no match for quasi-random points."""
-MOST = {"legendre": 200, "hermite": 120}
-"""Nodes a coordinate beyond which a rule gains nothing (or its weights underflow)."""
+RULES = {
+    "legendre": (np.polynomial.legendre.leggauss, 200),
+    "hermite": (np.polynomial.hermite_e.hermegauss, 120),
+}
+"""Gauss's rules, and how many nodes a coordinate are the most that gain (weights underflow)."""
 
 
 class Points(NamedTuple):
@@ -53,20 +56,12 @@ class Domain(ABC):
         """A stream of quasi-random points: each call continues where the last one ended."""
         engine = qmc.Sobol(self.n_uniform, scramble=True, rng=np.random.default_rng(seed))
 
-        def uniform(n: int) -> np.ndarray:
+        def draw(n: int) -> Points:
             u = engine.random(2 ** (n - 1).bit_length())[:n]  # balanced in powers of two only
             # A Sobol point may be 0 exactly, which distributions on ℝ send to infinity.
-            return np.clip(u, 2.0**-33, 1 - 2.0**-33)
+            return equally_weighted(self.from_uniform(np.clip(u, 2.0**-33, 1 - 2.0**-33)))
 
-        return self._stream(uniform)
-
-    def independent(self, seed: int) -> Callable[[int], Points]:
-        """A stream of independent random points."""
-        rng = np.random.default_rng(seed)
-        return self._stream(lambda n: rng.random((n, self.n_uniform)))
-
-    def _stream(self, uniform: Callable[[int], np.ndarray]) -> Callable[[int], Points]:
-        return lambda n: equally_weighted(self.from_uniform(uniform(n)))
+        return draw
 
     @abstractmethod
     def from_uniform(self, u: np.ndarray) -> np.ndarray:
@@ -107,10 +102,7 @@ class Box(Domain):
     def quadrature(self, n_points: int) -> Points | None:
         """Gauss–Legendre in each coordinate."""
         rule = tensor_rule("legendre", n_points, self.dimension)
-        if rule is None:
-            return None
-        nodes, weight = rule
-        return Points(self.low + (nodes + 1) / 2 * (self.high - self.low), weight)
+        return None if rule is None else Points(self.from_uniform((rule.x + 1) / 2), rule.weight)
 
     def distance(self, x: Array) -> Array:
         """∏ 4 t(1 − t) with t the place between the faces: 1 in the middle, 0 on each face."""
@@ -126,10 +118,9 @@ class Ellipsoid(Domain):
 
     def __init__(self, frame: Sequence[Sequence[float]] | np.ndarray):
         self.frame = np.asarray(frame, float)
-        if self.frame.ndim != 2 or self.frame.shape[0] != self.frame.shape[1]:
-            raise InputError("the frame of an ellipsoid must be a square matrix")
-        if not np.linalg.cond(self.frame) < 1e12:
-            raise InputError("the frame of an ellipsoid must be invertible")
+        is_square = self.frame.ndim == 2 and self.frame.shape[0] == self.frame.shape[1]
+        if not is_square or not np.linalg.cond(self.frame) < 1e12:
+            raise InputError("the frame of an ellipsoid must be a square matrix, and invertible")
         self.dimension, self.n_uniform = len(self.frame), len(self.frame) + 1
         self.reach = np.linalg.norm(self.frame, axis=1)
 
@@ -197,7 +188,7 @@ class Gaussian(Domain):
     def quadrature(self, n_points: int) -> Points | None:
         """Gauss–Hermite in each coordinate."""
         rule = tensor_rule("hermite", n_points, self.dimension)
-        return None if rule is None else Points(self.scale * rule[0], rule[1])
+        return None if rule is None else Points(self.scale * rule.x, rule.weight)
 
     def density(self, x: Array) -> Array:
         return jnp.exp(-jnp.sum(x**2, axis=-1) / (2 * self.scale**2))
@@ -253,17 +244,16 @@ def _polar(radius: np.ndarray, weight: np.ndarray, n_angles: int) -> tuple[np.nd
     return x, np.repeat(weight, n_angles) / n_angles
 
 
-def tensor_rule(family: str, n_points: int, dimension: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Nodes (n, d) and weights (n,) that sum to one, n ≤ `n_points`; None where that is too few.
+def tensor_rule(family: str, n_points: int, dimension: int) -> Points | None:
+    """A product of Gauss's rules with at most `n_points` points; None if that is too few.
 
     `legendre` integrates over [−1, 1]ᵈ with the uniform measure, `hermite` over ℝᵈ with N(0, I).
     """
-    order = min(int(round(n_points ** (1 / dimension), 9)), MOST[family])
+    rule, most = RULES[family]
+    order = min(int(round(n_points ** (1 / dimension), 9)), most)
     if order < FEWEST:
         return None
-    polynomial = np.polynomial
-    rules = {"legendre": polynomial.legendre.leggauss, "hermite": polynomial.hermite_e.hermegauss}
-    nodes, weight = rules[family](order)
+    nodes, weight = rule(order)
     grids = (np.meshgrid(*[one] * dimension, indexing="ij") for one in (nodes, weight))
     x, weights = (np.stack(grid, axis=-1).reshape(-1, dimension) for grid in grids)
-    return x, np.prod(weights / weight.sum(), axis=1)
+    return Points(x, np.prod(weights / weight.sum(), axis=1))

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermeval
-from scipy.special import jn_zeros, jv, lpmv
+from scipy.special import eval_hermitenorm, jn_zeros, jv, lpmv
 
 
 class Spectrum(NamedTuple):
@@ -63,12 +62,12 @@ def waves(dimension: int) -> Spectrum:
 
 def hermite(dimension: int) -> Spectrum:
     """Ornstein–Uhlenbeck with p = N(0, I): Σ n_i, Hermite polynomials."""
-    return products(dimension, float, lambda t, n: hermeval(t, np.eye(n + 1)[n]))
+    return products(dimension, float, lambda t, n: eval_hermitenorm(n, t))
 
 
 def oscillator(dimension: int) -> Spectrum:
     """−½Δ + ½|x|²: Σ (n_i + ½), Hermite functions."""
-    mode = lambda t, n: hermeval(2**0.5 * t, np.eye(n + 1)[n]) * np.exp(-(t**2) / 2)  # noqa: E731
+    mode = lambda t, n: eval_hermitenorm(n, 2**0.5 * t) * np.exp(-(t**2) / 2)  # noqa: E731
     return products(dimension, lambda n: n + 0.5, mode)
 
 
@@ -115,25 +114,25 @@ HYDROGEN = Spectrum(lambda k: -1 / (2 * _degrees(k) + 1) ** 2)
 
 # --- computed once -----------------------------------------------------------------------------
 
-COMPUTED = {
-    "double-well": (
-        *(1.338551933169, 1.348268283080, 3.489706961864, 3.819210566937),
-        *(5.169514336597, 6.364391892343, 7.835794832601, 9.443004523158),
-        *(11.183234974106, 13.039848112151, 15.002518833731, 17.062796910043),
-    ),
-    "fokker-planck": (
-        *(0.0, 0.370953856, 3.077728559, 3.210336885, 6.132977243, 6.143679217),
-        *(8.435052235, 9.228236581, 9.309603198, 11.661957307, 12.609069919, 12.710448411),
-    ),
-    "variable-metric": (
-        *(0.0, 7.627534503, 11.762545628, 19.341629588, 31.628446743, 42.933120419),
-        *(48.070155572, 56.561577755, 66.837594881, 78.546628417, 93.17443465, 103.603491905),
-    ),
-}
-"""Lowest eigenvalues without a closed form, by Galerkin's method over Legendre polynomials; the
-tests compute them again."""
+
+def _computed(*values: float) -> Spectrum:
+    """A spectrum without a closed form: its lowest eigenvalues, k or as many as are known.
+
+    By Galerkin's method over Legendre polynomials; the tests compute them again.
+    """
+    return Spectrum(lambda k: np.array(values[:k]))
 
 
-def computed(name: str) -> Spectrum:
-    """The spectrum of such a problem: k eigenvalues, or the twelve that are known."""
-    return Spectrum(lambda k: np.array(COMPUTED[name][:k]))
+DOUBLE_WELL = _computed(
+    *(1.338551933169, 1.348268283080, 3.489706961864, 3.819210566937),
+    *(5.169514336597, 6.364391892343, 7.835794832601, 9.443004523158),
+    *(11.183234974106, 13.039848112151, 15.002518833731, 17.062796910043),
+)
+FOKKER_PLANCK = _computed(
+    *(0.0, 0.370953856, 3.077728559, 3.210336885, 6.132977243, 6.143679217),
+    *(8.435052235, 9.228236581, 9.309603198, 11.661957307, 12.609069919, 12.710448411),
+)
+VARIABLE_METRIC = _computed(
+    *(0.0, 7.627534503, 11.762545628, 19.341629588, 31.628446743, 42.933120419),
+    *(48.070155572, 56.561577755, 66.837594881, 78.546628417, 93.17443465, 103.603491905),
+)

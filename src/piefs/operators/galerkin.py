@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import scipy.linalg
 from piefs.core.maps import ScalarMap
 from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
-from piefs.operators.trial import blocks, combinations, forms, n_units, with_gradients
+from piefs.operators.trial import forms, n_units, summed, units, with_gradients
 
 EXACT_FLOOR = 1e-12
 """Directions of the basis below this share of the longest are noise of the arithmetic."""
@@ -22,7 +22,7 @@ SAMPLED_FLOOR = 1e-7
 
 
 class Matrices(NamedTuple):
-    """The forms D and G over a basis, whose first function is the factor of all others."""
+    """The forms D and G over a basis."""
 
     dirichlet: np.ndarray
     gram: np.ndarray
@@ -31,24 +31,16 @@ class Matrices(NamedTuple):
 def assemble(
     problem: EigenProblem, maps: ScalarMap, points: Points, mixing: np.ndarray | None = None
 ) -> Matrices:
-    """D and G over all units, or over their combinations by `mixing` (m, k), block by block."""
+    """D and G over all units, or over their combinations by `mixing` (m, k)."""
+    terms = partial(_forms, problem, maps, mixing)
     width = n_units(maps) * (1 + problem.dimension)
-    parts = (
-        _forms(problem, maps, mixing, x, weight)
-        for x, weight in blocks(problem.measured(points), width)
-    )
-    return Matrices(*(np.asarray(sum(terms)) for terms in zip(*parts, strict=True)))
+    return Matrices(*summed(terms, problem.measured(points), width))
 
 
 @partial(jax.jit, static_argnums=0)
 def _forms(problem: EigenProblem, maps: ScalarMap, mixing: Any, x: Any, weight: Any) -> tuple:
-    functions = combinations(problem, maps, mixing)
+    functions = partial(units, problem, maps, mixing=mixing)
     return forms(problem, x, weight, *with_gradients(functions, x))
-
-
-def average(parts: Sequence[Matrices]) -> Matrices:
-    """The mean over equally good sets of points."""
-    return Matrices(*(np.mean(stack, axis=0) for stack in zip(*parts, strict=True)))
 
 
 class Pairs(NamedTuple):
@@ -58,20 +50,13 @@ class Pairs(NamedTuple):
     coefficients: np.ndarray
 
 
-def solve(
-    matrices: Matrices, k: int, *, floor: float = EXACT_FLOOR, without_constant: bool = False
-) -> Pairs:
+def solve(matrices: Matrices, k: int, floor: float = EXACT_FLOOR) -> Pairs:
     """The k lowest pairs of D v = μ G v over an ill-conditioned basis.
 
     The basis is scaled to unit length, whitened by G's eigenvectors, and directions shorter than
     `floor` times the longest are dropped; the rest is an ordinary symmetric problem.
-    `without_constant` solves in the complement of the constant, the basis's first function.
     """
     dirichlet, gram = matrices
-    means = gram[0] / gram[0, 0]
-    if without_constant:
-        gram = (gram - gram[0, 0] * np.outer(means, means))[1:, 1:]
-        dirichlet = dirichlet[1:, 1:]
     scale = 1 / np.sqrt(np.maximum(np.diag(gram), np.finfo(float).tiny))
     lengths, directions = scipy.linalg.eigh(scale[:, None] * gram * scale)
     kept = lengths > floor * lengths[-1]
@@ -79,25 +64,24 @@ def solve(
     inner = whitening.T @ dirichlet @ whitening
     last = min(k, inner.shape[0]) - 1
     values, vectors = scipy.linalg.eigh((inner + inner.T) / 2, subset_by_index=[0, last])
-    coefficients = whitening @ vectors
-    if without_constant:
-        coefficients = np.vstack([-means[1:] @ coefficients, coefficients])
-    return Pairs(values, coefficients)
+    return Pairs(values, whitening @ vectors)
 
 
-def jackknife(parts: Sequence[Matrices], solved: Callable[[Matrices], Pairs]) -> np.ndarray:
-    """The error of the Ritz values by leaving out one of R independent sets of points in turn.
+def jackknife(parts: Sequence[Matrices], k: int) -> tuple[Pairs, np.ndarray]:
+    """The k lowest pairs over R independent sets of points, and the error of their Ritz values μ.
 
-    With μ_r the values without set r and μ̄ their mean: variance (R−1)/R Σ(μ_r − μ̄)², bias
-    (R−1)(μ̄ − μ). The bias counts too: a large basis fits itself to few points.
+    The error is by leaving out each set in turn. With μ_r the values without set r and μ̄ their
+    mean: variance (R−1)/R Σ(μ_r − μ̄)², bias (R−1)(μ̄ − μ). The bias counts too: a large basis fits
+    itself to few points.
     """
-    n, whole = len(parts), average(parts)
+    n, whole = len(parts), [np.mean(stack, axis=0) for stack in zip(*parts, strict=True)]
+    pairs = solve(Matrices(*whole), k, SAMPLED_FLOOR)
 
     def without(part: Matrices) -> np.ndarray:
         rest = ((n * a - b) / (n - 1) for a, b in zip(whole, part, strict=True))
-        return solved(Matrices(*rest)).values
+        return solve(Matrices(*rest), k, SAMPLED_FLOOR).values
 
     values = np.stack([without(part) for part in parts])
     centre = values.mean(axis=0)
     variance = (n - 1) / n * np.sum((values - centre) ** 2, axis=0)
-    return np.sqrt(variance + ((n - 1) * (centre - solved(whole).values)) ** 2)
+    return pairs, np.sqrt(variance + ((n - 1) * (centre - pairs.values)) ** 2)

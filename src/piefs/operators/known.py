@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
@@ -49,28 +48,24 @@ BOXES = {
 }
 
 
-def _unit_box(dimension: int) -> Box:
-    return Box([0.0] * dimension, [1.0] * dimension)
-
-
 def _box(boundary: str, dimension: int) -> EigenProblem:
     spectrum, condition = BOXES[boundary]
     region = "[0, 1]" + {1: "", 2: "²"}.get(dimension, f"^{dimension}")
     text = f"−Δ on {region}, {condition}"
-    return _problem(spectrum(dimension), _unit_box(dimension), text, boundary=boundary)
+    box = Box([0.0] * dimension, [1.0] * dimension)
+    return _problem(spectrum(dimension), box, text, boundary=boundary)
 
 
 def _bump_box(dimension: int) -> EigenProblem:
     """The Dirichlet problem of a box for f = φ/d, with points that crowd where φ is large."""
     spectrum, domain = exact.sines(dimension), BumpBox([0.0] * dimension, [1.0] * dimension)
-
-    def modes(x: np.ndarray, k: int) -> np.ndarray:
-        with jax.enable_x64(True):
-            bump = np.asarray(domain.bump(jnp.asarray(x)))
-        return spectrum.modes(x, k) / bump[:, None]
-
-    text = f"−Δ on [0, 1]^{dimension}, zero on the boundary, as f = φ/∏4t(1 − t)"
-    return _problem(spectrum, domain, text, potential=domain.bump_potential, modes=modes)
+    return _problem(
+        spectrum,
+        domain,
+        f"−Δ on [0, 1]^{dimension}, zero on the boundary, as f = φ/∏4t(1 − t)",
+        potential=domain.bump_potential,
+        modes=lambda x, k: spectrum.modes(x, k) / np.prod(4 * x * (1 - x), axis=1)[:, None],
+    )
 
 
 def _disk() -> EigenProblem:
@@ -147,7 +142,7 @@ def _hydrogen() -> EigenProblem:
 
 def _double_well() -> EigenProblem:
     return _problem(
-        exact.computed("double-well"),
+        exact.DOUBLE_WELL,
         Box([-5.0], [5.0]),
         "−½φ″ + ¼(x² − 4)²φ: pairs of states that tunnel between two wells",
         metric=0.5**0.5,
@@ -162,7 +157,7 @@ def _fokker_planck() -> EigenProblem:
 
     text = "−Δ + ∇U·∇ with two wells in the plane: p = exp(−U)"
     domain = Box([-2.2, -2.5], [2.2, 2.5])
-    return _problem(exact.computed("fokker-planck"), domain, text, density=density)
+    return _problem(exact.FOKKER_PLANCK, domain, text, density=density)
 
 
 def _variable_metric() -> EigenProblem:
@@ -172,7 +167,7 @@ def _variable_metric() -> EigenProblem:
         return jnp.stack([first, second], axis=1)
 
     text = "−div(AᵀA∇) on [0, 1]² with A(x) varying, no flux through the boundary"
-    return _problem(exact.computed("variable-metric"), _unit_box(2), text, metric=metric)
+    return _problem(exact.VARIABLE_METRIC, Box([0, 0], [1, 1]), text, metric=metric)
 
 
 PLANE = {"n_points": 2500}

@@ -98,11 +98,9 @@ class EigenProblem:
                     f"function of x; this has shape {shape}"
                 )
         _check("metric", self.fluxes(x, jnp.ones((n, 1, d))), (n, 1, d))
-        if self.density is None:
-            return
-        if isinstance(self.domain, PointCloud):
+        if self.density is not None and isinstance(self.domain, PointCloud):
             raise InputError("a point cloud is its own density; give weights to the rows instead")
-        if not bool(jnp.all(self.density(x) >= 0)):
+        if self.density is not None and jnp.any(self.density(x) < 0):
             raise InputError("density(x) must not be negative")
 
     @property
@@ -135,10 +133,6 @@ class EigenProblem:
             return jnp.einsum("nij,nmj->nmi", metric(x), gradients)
         matrix = jnp.asarray(metric, float)
         return matrix * gradients if matrix.ndim == 0 else gradients @ matrix.T
-
-    def log_density(self, x: Array) -> Array:
-        """log p(x) up to a constant, (n,)."""
-        return jnp.log((self.density or self.domain.density)(x))
 
     def inputs(self, x: Array) -> Array:
         """What the networks see, (n, m)."""

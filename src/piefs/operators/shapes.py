@@ -14,22 +14,21 @@ from piefs.errors import InputError
 from piefs.operators.domains import Box, Corner, Domain, Function, Points, equally_weighted
 
 
-class Implicit(Domain):
+class Implicit(Box):
     """The region {x : distance(x) > 0} within a box, with the uniform measure.
 
     Any smooth function that vanishes on the boundary with a slope is a distance.
     """
 
     def __init__(self, distance: Function, low: Corner, high: Corner):
-        self.box, self._distance = Box(low, high), distance
-        self.dimension = self.n_uniform = self.box.dimension
-        share = np.mean(self._inside(self.box.sobol(0)(1024).x))
-        if share < 0.01:
+        super().__init__(low, high)
+        self._distance = distance
+        self.share = np.mean(self._inside(super().sobol(0)(1024).x))
+        if self.share < 0.01:
             raise InputError(
-                f"the distance is positive on {share:.1%} of the box: give a box that fits the "
-                "region, and a distance that is positive inside"
+                f"the distance is positive on {self.share:.1%} of the box: give a box that fits "
+                "the region, and a distance that is positive inside"
             )
-        self.share = share
 
     def _inside(self, x: np.ndarray) -> np.ndarray:
         with jax.enable_x64(True):
@@ -40,27 +39,25 @@ class Implicit(Domain):
             )
         return distance > 0
 
-    def from_uniform(self, u: np.ndarray) -> np.ndarray:
-        """Those points of the box that are inside: fewer than asked for."""
-        x = self.box.from_uniform(u)
-        return x[self._inside(x)]
+    def sobol(self, seed: int) -> Callable[[int], Points]:
+        """Those of the box's points that are inside."""
+        of_box = super().sobol(seed)
 
-    def _stream(self, uniform: Callable[[int], np.ndarray]) -> Callable[[int], Points]:
         def draw(n: int) -> Points:
-            found, count = [], 0
-            while count < n:
-                u = uniform(2 ** int(np.ceil(np.log2(1.1 * n / self.share))))
-                found.append(self.from_uniform(u))
-                count += len(found[-1])
-            return equally_weighted(np.concatenate(found)[:n])
+            found = np.empty((0, self.dimension))
+            while len(found) < n:
+                x = of_box(2 ** int(np.ceil(np.log2(1.1 * n / self.share)))).x
+                found = np.concatenate([found, x[self._inside(x)]])
+            return equally_weighted(found[:n])
 
         return draw
 
+    def quadrature(self, n_points: int) -> Points | None:
+        """None: that of the box would end at no boundary."""
+        return None
+
     def distance(self, x: Array) -> Array:
         return self._distance(x)
-
-    def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.box.bounds()
 
 
 class BumpBox(Box):
@@ -83,10 +80,6 @@ class BumpBox(Box):
 
     def distance(self, x: Array) -> Array:
         raise InputError("a BumpBox has its boundary condition in its measure")
-
-    def bump(self, x: Array) -> Array:
-        """d(x), by which f is multiplied to give φ."""
-        return super().distance(x)
 
     def bump_potential(self, x: Array) -> Array:
         """U = −Δd/d = Σ 2/(L² t(1 − t)) for sides L."""
@@ -119,15 +112,13 @@ class PointCloud(Domain):
         return self.x[np.minimum(rows, len(self.x) - 1)]
 
     def sobol(self, seed: int) -> Callable[[int], Points]:
-        """Rows at random: a cloud has no better order."""
-        return self.independent(seed)
+        """Rows at random, not quasi-random: error bars are to show the sample's scatter."""
+        rng = np.random.default_rng(seed)
+        return lambda n: equally_weighted(self.from_uniform(rng.random((n, 1))))
 
     def quadrature(self, n_points: int) -> Points | None:
         """All rows, whatever their number."""
         return Points(self.x, self.weight)
-
-    def density(self, x: Array) -> Array:
-        raise InputError("the density of a point cloud is not known; it is in the sample")
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Those of the rows; a constant column is given some width."""

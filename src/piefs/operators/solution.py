@@ -19,8 +19,9 @@ from piefs.core.networks import MLP
 from piefs.core.trees import named_arrays, structure_of, tree_of
 from piefs.data.files import DOCUMENT, read_folder, reading, write_folder
 from piefs.errors import InputError, ModelFileError
+from piefs.operators.known import known
 from piefs.operators.problem import EigenProblem
-from piefs.operators.trial import block_length, combinations, n_units, with_gradients
+from piefs.operators.trial import block_length, n_units, units, with_gradients
 from piefs.training.evaluation import blockwise
 
 KIND, FORMAT = "eigenproblem", 3
@@ -80,7 +81,9 @@ class EigenSolution:
     def relative_error(self) -> np.ndarray | None:
         """|μ − λ|/|λ| of each eigenvalue, absolute if λ = 0."""
         exact = self.exact
-        return None if exact is None else relative_errors(self.eigenvalues, exact)
+        if exact is None:
+            return None
+        return np.abs(self.eigenvalues - exact) / np.where(exact == 0, 1, np.abs(exact))
 
     def subspaces(self, tolerance: float = 1e-2) -> list[slice]:
         """Which functions belong together: eigenvalues that coincide within `tolerance`."""
@@ -121,10 +124,7 @@ class EigenSolution:
         if document.get("kind") != KIND:
             raise ModelFileError(f"{folder} holds a model, not a solved eigenproblem")
         with reading(folder / DOCUMENT, "solve the problem again", ModelFileError):
-            if problem is None:
-                from piefs.operators.known import known
-
-                problem = known(document["problem"]).problem
+            problem = problem or known(document["problem"]).problem
             names = [name for name in arrays if name.startswith("maps.")]
             of_maps = {name.removeprefix("maps."): arrays.pop(name) for name in names}
             if "structure" in document:
@@ -152,18 +152,11 @@ def _maps_of_format_2(arrays: dict[str, Any], activation: str) -> ScalarMap:
 def _evaluated(
     problem: EigenProblem, maps: ScalarMap, coefficients: Any, x: Any, *, slopes: bool
 ) -> Array:
-    functions = combinations(problem, maps, coefficients)
+    functions = partial(units, problem, maps, mixing=coefficients)
     return with_gradients(functions, x)[1] if slopes else functions(x)
 
 
 # --- comparing spectra -------------------------------------------------------------------------
-
-
-def relative_errors(found: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    """|μ − λ| / |λ|, and |μ| if λ = 0."""
-    found, exact = np.asarray(found, float), np.asarray(exact, float)
-    size = np.abs(exact)
-    return np.abs(found - exact) / np.where(size > 0, size, 1.0)
 
 
 def clusters(values: np.ndarray, tolerance: float = 1e-2) -> list[slice]:

@@ -5,30 +5,30 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from piefs.core.maps import ScalarMap, init_map, stack
-from piefs.core.networks import ACTIVATIONS, generator
-from piefs.errors import InputError
+from piefs.core.networks import ACTIVATIONS, MLP, generator
+from piefs.errors import DivergedError, InputError
 from piefs.operators import galerkin
-from piefs.operators.descent import CHUNK, Descent
 from piefs.operators.domains import Points
 from piefs.operators.problem import EigenProblem
 from piefs.operators.shapes import PointCloud
 from piefs.operators.solution import EigenSolution
-from piefs.operators.trial import n_units, residuals
+from piefs.operators.trial import RitzLoss, residuals
+from piefs.training.config import Optimizer
 from piefs.training.runtime import drop_compiled_if_many
+from piefs.training.step import Steps, begun, descend
 
-TRAINING = {"joint": Descent.joint, "sequential": Descent.sequential}
-POINTS = ("auto", "quadrature", "sobol", "random")
+POINTS = ("auto", "quadrature", "sobol")
+OPTIMIZER = Optimizer("adam", warmup=0.05)
+CHUNK = 32
 N_REPLICATES = 8
-"""Independent sets of random points in the Ritz step; their scatter gives its error."""
+"""Independent sets of quasi-random points in the Ritz step; their scatter gives its error."""
 N_RESIDUAL_POINTS = 2048
 
 
@@ -55,14 +55,11 @@ class EigenSolver:
     n_maps, hidden, activation
         The trained maps: how many (by default a few more than eigenpairs, at least 8), their hidden
         layers, and a smooth nonlinearity. The Ritz step is over all units of the last layer.
-    training, n_steps, batch_size, learning_rate
-        All maps at once ("joint") or one after the other ("sequential"; steps are then a map's).
-        With 0 steps the Ritz step is over random features.
+    n_steps, batch_size, learning_rate
+        The training. With 0 steps the Ritz step is over random features.
     points, n_points
-        What the Ritz step integrates with: "quadrature", "sobol", "random", or "auto", the first
-        that the domain has; and with how many points, at most.
-    deflate_constant
-        Leave out the constant, if it is an eigenfunction.
+        What the Ritz step integrates with: "quadrature", "sobol", or "auto", the first that the
+        domain has; and with how many points, at most.
     random_state
         Seed of initialisation and points.
     """
@@ -71,83 +68,111 @@ class EigenSolver:
     n_maps: int | None = None
     hidden: tuple[int, ...] = (32, 32)
     activation: str = "tanh"
-    training: str = "joint"
     n_steps: int = 256
     batch_size: int = 1024
     learning_rate: float = 3e-3
     points: str = "auto"
     n_points: int = 2**16
-    deflate_constant: bool = False
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        least = {"n_eigenpairs": 1, "n_steps": 0, "batch_size": 2, "n_points": 64}
+        least = {"n_eigenpairs": 1, "n_maps": 1, "n_steps": 0, "batch_size": 2, "n_points": 64}
         for name, bound in least.items():
-            if getattr(self, name) < bound:
-                raise InputError(f"{name} must be at least {bound}, not {getattr(self, name)}")
-        if self.n_maps is not None and self.n_maps < 1:
-            raise InputError(f"n_maps must be at least 1, not {self.n_maps}")
+            given = getattr(self, name)
+            if given is not None and given < bound:
+                raise InputError(f"{name} must be at least {bound}, not {given}")
         if not self.hidden or min(self.hidden) < 1:
             raise InputError("hidden must name at least one layer of at least one unit")
         if not 0 < self.learning_rate < 1:
             raise InputError(f"learning_rate must lie between 0 and 1, not {self.learning_rate}")
-        _choose("training", self.training, TRAINING)
-        _choose("points", self.points, POINTS)
         smooth = [name for name, sigma in ACTIVATIONS.items() if not sigma.is_flat]
-        _choose("activation", self.activation, smooth)
+        for name, choices in (("points", POINTS), ("activation", smooth)):
+            given = getattr(self, name)
+            if given not in choices:
+                raise InputError(f"unknown {name} {given!r}; choose one of {', '.join(choices)}")
+        if self.n_eigenpairs > self._n_units // 2:
+            raise InputError(
+                f"{self.n_eigenpairs} eigenpairs from {self._n_units} units: take more maps or "
+                "wider layers"
+            )
 
     def solve(self, problem: EigenProblem, callback: Callback | None = None) -> EigenSolution:
         """Eigenvalues and eigenfunctions, with error bars and residuals."""
-        self._check(problem)
+        if not isinstance(problem, EigenProblem):
+            raise InputError(f"solve needs an EigenProblem, not {type(problem).__name__}")
         drop_compiled_if_many()
-        begun, history, notify = time.perf_counter(), [], callback or (lambda progress: None)
+        start, history, notify = time.perf_counter(), [], callback or (lambda progress: None)
         with jax.enable_x64(True):
+            sets, kind = self._sets(problem)
             maps = self._trained(problem, history, notify)
-            found = self._finished(problem, maps, notify)
+            pairs, error_bars, gram = self._ritz_step(problem, maps, sets, notify)
+            notify(Progress("residuals", len(sets), len(sets) + 1))
+            check = problem.domain.sobol(self.random_state + 2)(N_RESIDUAL_POINTS)
+            missed = residuals(problem, maps, pairs.coefficients, pairs.values, check)
+        notify(Progress("residuals", len(sets) + 1, len(sets) + 1))
         return EigenSolution(
             problem=problem,
             maps=maps,
+            coefficients=pairs.coefficients,
+            eigenvalues=pairs.values,
+            error_bars=error_bars,
+            residuals=missed,
+            gram=gram,
             history=history,
             settings=asdict(self),
-            seconds=time.perf_counter() - begun,
-            **found,
+            seconds=time.perf_counter() - start,
+            points=kind,
         )
-
-    def _check(self, problem: EigenProblem) -> None:
-        if not isinstance(problem, EigenProblem):
-            raise InputError(f"solve needs an EigenProblem, not {type(problem).__name__}")
-        if self.deflate_constant and not problem.keeps_constants:
-            raise InputError("deflate_constant: the constant is no eigenfunction of this problem")
-        if self.points == "quadrature" and problem.domain.quadrature(self.n_points) is None:
-            raise InputError(
-                f"no quadrature is known for this {type(problem.domain).__name__} with "
-                f"{self.n_points:,} points; use 'sobol', or raise n_points"
-            )
-        size = 1 + self._n_maps * self.hidden[-1]
-        if self.n_eigenpairs > size // 2:
-            raise InputError(
-                f"{self.n_eigenpairs} eigenpairs from {size} units: take more maps or wider layers"
-            )
 
     @property
     def _n_maps(self) -> int:
         return self.n_maps or max(8, self.n_eigenpairs + 1)
 
+    @property
+    def _n_units(self) -> int:
+        return 1 + self._n_maps * self.hidden[-1]
+
+    def _sets(self, problem: EigenProblem) -> tuple[list[Points], str]:
+        """One rule, or a cloud's rows in parts, or sets of quasi-random points; and which."""
+        domain = problem.domain
+        rule = None if self.points == "sobol" else domain.quadrature(self.n_points)
+        if rule is None and self.points == "quadrature":
+            raise InputError(
+                f"no quadrature is known for this {type(domain).__name__} with "
+                f"{self.n_points:,} points; use 'sobol', or raise n_points"
+            )
+        if rule is None:
+            n_each = max(self.n_points // N_REPLICATES, self._n_units // 2)
+            seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
+            return [domain.sobol(int(seed))(n_each) for seed in seeds], "sobol"
+        if not isinstance(domain, PointCloud):
+            return [rule], "quadrature"
+        order = np.random.default_rng(self.random_state).permutation(len(rule.x))
+        n_sets = min(N_REPLICATES, len(order))
+        parts = np.array_split(order, n_sets)
+        return [Points(rule.x[rows], n_sets * rule.weight[rows]) for rows in parts], "sample"
+
     def _trained(self, problem: EigenProblem, history: list, notify: Callback) -> ScalarMap:
-        maps = self._fresh(problem)
-        if not self.n_steps:
-            return maps
-        n_steps = -(-self.n_steps // CHUNK) * CHUNK
-        total = n_steps * (self._n_maps if self.training == "sequential" else 1)
-        notify(Progress("training", 0, total))
-
-        def watch(step: int, loss: float) -> None:
-            history.append({"step": step, "loss": loss})
-            notify(Progress("training", step, total, loss))
-
-        draw = self._stream(problem, self.random_state)
-        descent = Descent(problem, draw, watch, n_steps, self.batch_size, self.learning_rate)
-        return TRAINING[self.training](descent, maps)
+        """Maps that descended all at once, on fresh points at every step."""
+        maps, loss = self._fresh(problem), RitzLoss(problem)
+        state, draw = begun(OPTIMIZER, maps), problem.domain.sobol(self.random_state)
+        total = -(-self.n_steps // CHUNK) * CHUNK
+        shape = CHUNK, self.batch_size
+        if total:
+            notify(Progress("training", 0, total))
+        for first in range(0, total, CHUNK):
+            points = problem.measured(draw(CHUNK * self.batch_size))
+            chunk = jax.tree.map(lambda a: a.reshape(*shape, *a.shape[1:]), points)
+            steps, last = Steps(first, CHUNK, total, self.learning_rate), maps
+            maps, state, losses, is_finite = descend(
+                maps, state, chunk, loss, steps, optimizer=OPTIMIZER
+            )
+            if not is_finite:
+                what = f"training diverged (NaN or inf) after step {first}"
+                raise DivergedError(f"{what}: try a smaller learning_rate", last)
+            history.append({"step": first + CHUNK, "loss": float(losses) / CHUNK})
+            notify(Progress("training", first + CHUNK, total, float(losses) / CHUNK))
+        return maps
 
     def _fresh(self, problem: EigenProblem) -> ScalarMap:
         """Fresh maps whose first layers are 1 to k^(1/d)/2 times as steep as usual.
@@ -157,80 +182,29 @@ class EigenSolver:
         n_inputs = problem.inputs(jnp.asarray(problem.domain.sobol(0)(1).x)).shape[1]
         shape = n_inputs, self.hidden, self.activation
         streams = (generator(self.random_state, k) for k in range(self._n_maps))
-        maps = stack([init_map(random, *shape) for random in streams])
+        net = stack([init_map(random, *shape) for random in streams]).net
         steepest = max(1.0, 0.5 * self.n_eigenpairs ** (1 / problem.dimension))
-        gains = np.geomspace(1, steepest, self._n_maps)
-        (weights, *_), (biases, *_) = maps.net.weights, maps.net.biases
-        return eqx.tree_at(
-            lambda maps: (maps.net.weights[0], maps.net.biases[0]),
-            maps,
-            (gains[:, None, None] * weights, gains[:, None] * biases),
-        )
+        gains = jnp.asarray(np.geomspace(1, steepest, self._n_maps))
+        weights = gains[:, None, None] * net.weights[0], *net.weights[1:]
+        biases = gains[:, None] * net.biases[0], *net.biases[1:]
+        return ScalarMap(MLP(weights, biases, self.activation))
 
-    def _stream(self, problem: EigenProblem, seed: int) -> Callable[[int], Points]:
-        domain = problem.domain
-        return domain.independent(seed) if self.points == "random" else domain.sobol(seed)
+    def _ritz_step(
+        self, problem: EigenProblem, maps: ScalarMap, sets: list[Points], notify: Callback
+    ) -> tuple[galerkin.Pairs, np.ndarray, np.ndarray]:
+        """The eigenpairs, their error bars, and their Gram matrix over other points.
 
-    # --- the Ritz step -------------------------------------------------------------------------
-
-    def _finished(self, problem: EigenProblem, maps: ScalarMap, notify: Callback) -> dict[str, Any]:
-        (sets, kind), parts = self._sets(problem, n_units(maps)), []
+        A rule is checked by a coarser one, several sets by leaving each of them out.
+        """
+        parts = []
         for done, points in enumerate(sets):
             notify(Progress("Ritz step", done, len(sets) + 1))
             parts.append(galerkin.assemble(problem, maps, points))
-        solved = partial(
-            galerkin.solve,
-            k=self.n_eigenpairs,
-            floor=galerkin.EXACT_FLOOR if kind == "quadrature" else galerkin.SAMPLED_FLOOR,
-            without_constant=self.deflate_constant,
-        )
-        pairs = solved(galerkin.average(parts))
-        if kind == "quadrature":
-            error_bars, gram = self._checked_by_a_coarser_rule(problem, maps, pairs)
-        else:
-            error_bars = galerkin.jackknife(parts, solved)
-            gram = pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
-        notify(Progress("residuals", len(sets), len(sets) + 1))
-        missed = np.full(len(pairs.values), np.nan)
-        if not isinstance(problem.domain, PointCloud):  # whose density has no formula
-            check = self._stream(problem, self.random_state + 2)(N_RESIDUAL_POINTS)
-            missed = residuals(problem, maps, pairs.coefficients, pairs.values, check)
-        notify(Progress("residuals", len(sets) + 1, len(sets) + 1))
-        return {
-            "coefficients": pairs.coefficients,
-            "eigenvalues": pairs.values,
-            "error_bars": error_bars,
-            "residuals": missed,
-            "gram": gram,
-            "points": kind,
-        }
-
-    def _sets(self, problem: EigenProblem, size: int) -> tuple[list[Points], str]:
-        """One rule, or a cloud's rows in parts, or independent sets of random points; and which."""
-        domain, is_random = problem.domain, self.points in ("sobol", "random")
-        rule = None if is_random else domain.quadrature(self.n_points)
-        if rule is None:
-            n_each = max(self.n_points // N_REPLICATES, size // 2)
-            seeds = np.random.SeedSequence(self.random_state + 1).generate_state(N_REPLICATES)
-            sets = [self._stream(problem, int(seed))(n_each) for seed in seeds]
-            return sets, self.points if is_random else "sobol"
-        if not isinstance(domain, PointCloud):
-            return [rule], "quadrature"
-        order = np.random.default_rng(self.random_state).permutation(len(rule.x))
-        n_sets = min(N_REPLICATES, len(order))
-        parts = np.array_split(order, n_sets)
-        return [Points(rule.x[rows], n_sets * rule.weight[rows]) for rows in parts], "sample"
-
-    def _checked_by_a_coarser_rule(
-        self, problem: EigenProblem, maps: ScalarMap, pairs: galerkin.Pairs
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """By how much the eigenvalues of the same functions differ, and their Gram matrix."""
+        if len(sets) > 1:
+            pairs, error_bars = galerkin.jackknife(parts, self.n_eigenpairs)
+            return pairs, error_bars, pairs.coefficients.T @ parts[0].gram @ pairs.coefficients
+        pairs = galerkin.solve(parts[0], self.n_eigenpairs)
         n_fewer = max(2, int(0.75 * self.n_points))
-        coarser = problem.domain.quadrature(n_fewer) or self._stream(problem, 0)(self.n_points)
+        coarser = problem.domain.quadrature(n_fewer) or problem.domain.sobol(0)(self.n_points)
         dirichlet, gram = galerkin.assemble(problem, maps, coarser, pairs.coefficients)
-        return np.abs(np.diag(dirichlet) / np.diag(gram) - pairs.values), gram
-
-
-def _choose(name: str, given: str, known: Any) -> None:
-    if given not in known:
-        raise InputError(f"unknown {name} {given!r}; choose one of {', '.join(known)}")
+        return pairs, np.abs(np.diag(dirichlet) / np.diag(gram) - pairs.values), gram

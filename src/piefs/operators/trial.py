@@ -1,4 +1,4 @@
-"""Trial functions, their two forms, and the operator applied to them.
+"""Trial functions, their two forms, the loss that trains them, and the operator applied to them.
 
 A trial function is a network of the embedded point, times the factor that all functions carry.
 Training uses the outputs of K maps. The final Ritz step uses all units of their last hidden layers
@@ -7,10 +7,11 @@ and the constant: a Galerkin basis of several hundred trained functions that spa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,15 +19,17 @@ from jax import Array
 
 from piefs.core.maps import ScalarMap
 from piefs.core.networks import MLP
-from piefs.operators.domains import Points
+from piefs.operators.domains import Function, Points
 from piefs.operators.problem import EigenProblem, tensor
+from piefs.operators.shapes import PointCloud
 
 BLOCK_BYTES = 2**26
 """Size of the largest array of a block of points."""
-BatchFunction = Callable[[Array], Array]
+JITTER = 1e-11
+"""Added to the normalised Gram matrix, so that two equal maps do not stop the training."""
 
 
-def with_gradients(function: BatchFunction, x: Array) -> tuple[Array, Array]:
+def with_gradients(function: Function, x: Array) -> tuple[Array, Array]:
     """f(x) and ∂f/∂x with the derivative's axis last, for a function of rows.
 
     Forward mode, one pass for each coordinate: rows do not mix, so that one tangent serves all.
@@ -49,18 +52,15 @@ def outputs(problem: EigenProblem, maps: ScalarMap, x: Array) -> tuple[Array, Ar
     return factor[:, None] * value, pulled + value[:, :, None] * slope[:, None]
 
 
-def units(problem: EigenProblem, maps: ScalarMap, x: Array) -> Array:
-    """The basis of the Ritz step, (n, 1 + K h): the factor itself, then all last hidden units."""
+def units(problem: EigenProblem, maps: ScalarMap, x: Array, mixing: Any = None) -> Array:
+    """The basis of the Ritz step, (n, 1 + K h): the factor itself, then all last hidden units.
+
+    With `mixing`, (1 + K h, k), these combinations of it.
+    """
     hidden = jax.vmap(MLP.hidden, in_axes=(0, None), out_axes=1)(maps.net, problem.inputs(x))
-    flat = hidden.reshape(len(x), -1)
-    basis = jnp.concatenate([jnp.ones((len(x), 1), flat.dtype), flat], axis=1)
-    return problem.factor(x)[:, None] * basis
-
-
-def combinations(problem: EigenProblem, maps: ScalarMap, coefficients: Any) -> BatchFunction:
-    """That basis, or the functions whose coefficients (m, k) over it are given."""
-    basis = partial(units, problem, maps)
-    return basis if coefficients is None else lambda x: basis(x) @ coefficients
+    flat = jnp.pad(hidden.reshape(len(x), -1), ((0, 0), (1, 0)), constant_values=1)
+    basis = problem.factor(x)[:, None] * flat
+    return basis if mixing is None else basis @ mixing
 
 
 def n_units(maps: ScalarMap) -> int:
@@ -87,55 +87,84 @@ def block_length(width: int) -> int:
     return max(64, BLOCK_BYTES // (8 * width))
 
 
-def blocks(points: Points, width: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Rows and weights in blocks of one length, so that one compilation serves all.
+def summed(terms: Callable[..., tuple], points: Points, width: int) -> list[np.ndarray]:
+    """The sums of `terms(x, weight)` over blocks of points.
 
-    Rows of weight zero fill the last block.
+    Rows of weight zero fill the last block, so that one compilation serves all.
     """
     n_blocks = -(-len(points.x) // block_length(width))
-    rows = -(-len(points.x) // n_blocks)
-    for start in range(0, len(points.x), rows):
-        x, weight = points.x[start : start + rows], points.weight[start : start + rows]
-        missing = (0, rows - len(x))
-        yield np.pad(x, (missing, (0, 0)), mode="edge"), np.pad(weight, missing)
+    n_rows = -(-len(points.x) // n_blocks)
+    missing = (0, n_blocks * n_rows - len(points.x))
+    x = np.pad(points.x, (missing, (0, 0)), mode="edge").reshape(n_blocks, n_rows, -1)
+    weight = np.pad(points.weight, missing).reshape(n_blocks, n_rows)
+    parts = map(terms, x, weight)
+    return [np.asarray(sum(term)) for term in zip(*parts, strict=True)]
+
+
+# --- the loss ----------------------------------------------------------------------------------
+
+
+def ritz_sum(dirichlet: Array, gram: Array) -> Array:
+    """tr(G⁻¹D), the sum of all Ritz values of the span."""
+    scale = jax.lax.stop_gradient(1 / jnp.sqrt(jnp.diag(gram)))
+    gram = scale[:, None] * gram * scale + JITTER * jnp.eye(len(gram))
+    factor = jax.scipy.linalg.cho_factor(gram)
+    return jnp.trace(jax.scipy.linalg.cho_solve(factor, scale[:, None] * dirichlet * scale))
+
+
+class RitzLoss(eqx.Module):
+    """The sum of the Ritz values of all maps on a batch of points.
+
+    By the min-max principle it is never below λ_1 + … + λ_K, and only the lowest eigenspaces reach
+    that, in any basis: degenerate eigenvalues are no trouble.
+    """
+
+    problem: EigenProblem = eqx.field(static=True)
+
+    def __call__(self, maps: ScalarMap, points: Points, _: object = None) -> tuple[Array, Array]:
+        """The sum, as the value and as the record."""
+        x, weight = jnp.asarray(points.x), jnp.asarray(points.weight) / jnp.sum(points.weight)
+        value, gradient = outputs(self.problem, maps, x)
+        if self.problem.keeps_constants:  # the parts orthogonal to the constant count
+            value = value - weight @ value
+        loss = ritz_sum(*forms(self.problem, x, weight, value, gradient))
+        return loss, loss
 
 
 # --- the operator and its residuals ------------------------------------------------------------
 
 
-def operator(problem: EigenProblem, functions: BatchFunction, x: Array) -> tuple[Array, Array]:
+def operator(problem: EigenProblem, functions: Function, x: Array) -> tuple[Array, Array]:
     """φ(x) and Lφ(x), both (n, k), of functions (n, d) → (n, k).
 
-    Written out: Lφ = −M : ∇²φ − (div M + M∇log p) · ∇φ + Vφ. On a surface, where A projects on the
+    Written out: Lφ = −M : ∇²φ − (div(pM)/p) · ∇φ + Vφ. On a surface, where A projects on the
     tangents, this is the surface's own operator.
     """
     value, gradient = with_gradients(functions, x)
     _, hessian = with_gradients(lambda x: with_gradients(functions, x)[1], x)
-    m = tensor(problem, x)
-    log_slope = jax.grad(lambda x: jnp.sum(problem.log_density(x)))(x)
-    drift = tensor_divergence(problem, x) + jnp.einsum("nij,nj->ni", m, log_slope)
-    image = -jnp.einsum("nij,nkij->nk", m, hessian) - jnp.einsum("ni,nki->nk", drift, gradient)
+    image = -jnp.einsum("nij,nkij->nk", tensor(problem, x), hessian)
+    image = image - jnp.einsum("ni,nki->nk", drift(problem, x), gradient)
     if problem.potential is not None:
         image = image + problem.potential(x)[:, None] * value
     return value, image
 
 
-def tensor_divergence(problem: EigenProblem, x: Array) -> Array:
-    """(div M)_j = Σ_i ∂_i M_ij, shape (n, d); learned metrics allow only reverse mode."""
-    jacobian = jax.vmap(jax.jacrev(lambda row: tensor(problem, row[None])[0]))(x)
-    return jnp.einsum("niji->nj", jacobian)
+def drift(problem: EigenProblem, x: Array) -> Array:
+    """(div(pM)/p)_j = Σ_i ∂_i(p M_ij)/p, (n, d); learned metrics allow only reverse mode."""
+    density = problem.density or problem.domain.density
+    weighted = lambda row: density(row[None])[0] * tensor(problem, row[None])[0]  # noqa: E731
+    return jnp.einsum("niji->nj", jax.vmap(jax.jacrev(weighted))(x)) / density(x)[:, None]
 
 
 def residuals(
     problem: EigenProblem, maps: ScalarMap, coefficients: Any, eigenvalues: Any, points: Points
 ) -> np.ndarray:
-    """‖Lφ − λφ‖ / ‖φ‖ in L²(p) of each function, (k,)."""
+    """‖Lφ − λφ‖ / ‖φ‖ in L²(p) of each function, (k,); NaN if p has no formula."""
+    if isinstance(problem.domain, PointCloud):
+        return np.full(len(eigenvalues), np.nan)
+    terms = partial(_squares, problem, maps, coefficients, eigenvalues)
     width = n_units(maps) * (1 + problem.dimension) ** 2
-    parts = [
-        _squares(problem, maps, coefficients, eigenvalues, x, weight)
-        for x, weight in blocks(problem.measured(points), width)
-    ]
-    misses, norms = np.sum(parts, axis=0)
+    misses, norms = summed(terms, problem.measured(points), width)
     return np.sqrt(misses / norms)
 
 
@@ -144,5 +173,5 @@ def _squares(
     problem: EigenProblem, maps: ScalarMap, coefficients: Any, eigenvalues: Any, x: Any, weight: Any
 ) -> tuple[Array, Array]:
     """Σ w (Lφ − λφ)² and Σ w φ² of a block."""
-    value, image = operator(problem, combinations(problem, maps, coefficients), x)
+    value, image = operator(problem, partial(units, problem, maps, mixing=coefficients), x)
     return weight @ (image - eigenvalues * value) ** 2, weight @ value**2

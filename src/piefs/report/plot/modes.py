@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
+from piefs.core.maps import n_maps
 from piefs.data.files import write_with
-from piefs.operators.domains import Box, Sphere
-from piefs.operators.shapes import PointCloud
+from piefs.operators.domains import Sphere
 from piefs.operators.solution import EigenSolution
 from piefs.report.plot.style import CLASS_COLORS, FAINT, GUIDE, SIGNED_COLORS, STYLE, class_color
 
@@ -42,7 +41,7 @@ def modes(solution: EigenSolution) -> Figure:
     n_columns = n if n <= 4 else min((5, 4, 3), key=lambda c: -n % c)  # the fewest gaps
     n_rows = -(-n // n_columns)
     is_sphere = isinstance(solution.problem.domain, Sphere) and solution.problem.dimension == 3
-    points, is_inside, extent = (_globe if is_sphere else _plane)(solution)
+    points, is_inside, extent = _globe() if is_sphere else _plane(solution)
     surface = np.where(is_inside[:, None], solution(points), np.nan).reshape(N_GRID, N_GRID, -1)
     aspect = np.clip((extent[3] - extent[2]) / (extent[1] - extent[0]), 0.3, 3)
     size = (2.1 * n_columns, (2.0 * aspect + 0.25) * n_rows)
@@ -57,7 +56,10 @@ def modes(solution: EigenSolution) -> Figure:
         ax.imshow(surface[..., j], origin="lower", extent=extent, interpolation="bilinear", **look)
         ax.set_aspect("equal")
         ax.set_title(f"$\\lambda_{{{j + 1}}}$ = {_short(solution.eigenvalues[j])}", fontsize=10)
-    if note := _note(solution, is_sphere):
+    rest = solution.problem.dimension - 2
+    note = f"the plane of $x_1$ and $x_2$, the other {rest} in the middle" if rest else ""
+    note = "one half of the sphere, seen from the front" if is_sphere else note
+    if note:
         figure.suptitle(note, fontsize=9, color=GUIDE)
     return figure
 
@@ -67,54 +69,27 @@ def _short(value: float) -> str:
     return "0" if abs(value) < 1e-6 else f"{value:.5g}"
 
 
-def _note(solution: EigenSolution, is_sphere: bool) -> str:
-    if is_sphere:
-        return "one half of the sphere, seen from the front"
-    if isinstance(solution.problem.domain, PointCloud):
-        return "shown where there are points"
-    rest = solution.problem.dimension - 2
-    return f"the plane of $x_1$ and $x_2$, the other {rest} in the middle" if rest else ""
-
-
-Surface = tuple[np.ndarray, np.ndarray, tuple[float, float, float, float]]
-"""Points on a grid, which of them are in the domain, and the grid's extent."""
-
-
 def _grid(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, tuple]:
+    """Points in the plane, and the extent of their grid."""
     first, second = (np.linspace(low[i], high[i], N_GRID) for i in (0, 1))
     rows = np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2)
     return rows, (low[0], high[0], low[1], high[1])
 
 
-def _plane(solution: EigenSolution) -> Surface:
-    """The first two coordinates, the others in the middle."""
-    low, high = solution.problem.domain.bounds()
+def _plane(solution: EigenSolution) -> tuple[np.ndarray, np.ndarray, tuple]:
+    """A grid of the first two coordinates, the others in the middle; what is inside; its extent."""
+    domain = solution.problem.domain
+    low, high = domain.bounds()
     rows, extent = _grid(low, high)
     middle = np.broadcast_to((low + high)[2:] / 2, (len(rows), len(low) - 2))
-    x = np.concatenate([rows, middle], axis=1)
-    return x, _inside(solution, x), extent
+    x, is_inside = np.concatenate([rows, middle], axis=1), np.ones(len(rows), bool)
+    if solution.problem.boundary == "dirichlet":
+        with jax.enable_x64(True):
+            is_inside = np.asarray(domain.distance(jnp.asarray(x))) >= 0
+    return x, is_inside, extent
 
 
-def _inside(solution: EigenSolution, x: np.ndarray) -> np.ndarray:
-    domain = solution.problem.domain
-    if isinstance(domain, PointCloud):
-        return _near(domain.x[:, :2], x[:, :2])
-    if isinstance(domain, Box) or solution.problem.boundary != "dirichlet":
-        return np.ones(len(x), bool)
-    with jax.enable_x64(True):
-        return np.asarray(domain.distance(jnp.asarray(x))) >= 0
-
-
-def _near(cloud: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Grid points within a few typical spacings of the cloud."""
-    from scipy.spatial import KDTree
-
-    tree = KDTree(cloud)
-    spacing = np.quantile(tree.query(cloud, k=min(8, len(cloud)))[0][:, -1], 0.95)
-    return tree.query(x)[0] <= 1.5 * spacing
-
-
-def _globe(solution: EigenSolution) -> Surface:
+def _globe() -> tuple[np.ndarray, np.ndarray, tuple]:
     """The front of the sphere in orthographic projection, tilted so that the pole shows."""
     rows, extent = _grid(-np.ones(2), np.ones(2))
     across, up = rows.T
@@ -131,10 +106,9 @@ def _curves(solution: EigenSolution) -> Figure:
     values = solution(x[:, None])[:, :MOST_MODES]
     figure, ax = plt.subplots(figsize=(5.6, 0.55 * values.shape[1] + 1.2), layout="constrained")
     for j, column in enumerate(values.T):
-        color = class_color(j)
         sign = np.sign(column[np.abs(column) > 0.05 * np.abs(column).max()][0])
         ax.axhline(j, color=FAINT, linewidth=0.8, zorder=0)
-        ax.plot(x, j + 0.42 * sign * column / np.abs(column).max(), color=color)
+        ax.plot(x, j + 0.42 * sign * column / np.abs(column).max(), color=class_color(j))
     names = [f"$\\lambda_{{{j + 1}}}$ = {_short(v)}" for j, v in enumerate(solution.eigenvalues)]
     ax.set_yticks(range(values.shape[1]), names[: values.shape[1]])
     ax.tick_params(axis="y", length=0)
@@ -149,10 +123,9 @@ def training(solution: EigenSolution) -> Figure:
     steps, loss = ([row[name] for row in solution.history] for name in ("step", "loss"))
     marker = "o" if len(steps) < 4 else ""
     ax.plot(steps, loss, marker=marker, color=CLASS_COLORS[0], label="trained maps, fresh points")
-    exact: Callable[[int], np.ndarray] | None = solution.problem.exact
-    if exact is not None and solution.settings["training"] == "joint":
-        n_maps = solution.maps.net.weights[0].shape[0]
-        target = float(np.sum(exact(n_maps + int(solution.problem.keeps_constants))))
+    problem = solution.problem
+    if problem.exact is not None:
+        target = np.sum(problem.exact(n_maps(solution.maps) + problem.keeps_constants))
         ax.axhline(target, color=GUIDE, linewidth=1, linestyle="--", label="exact")
         ax.legend()
     ax.set(xlabel="training step", ylabel="sum of Ritz values")

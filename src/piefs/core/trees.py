@@ -28,8 +28,7 @@ KINDS = {
     "KernelMaps": "kernel",
     **dict.fromkeys(("Off", "Diag", "SharedDiag"), "metric"),
     **dict.fromkeys(("RotatedDiag", "SharedRotation", "Composed"), "metric"),
-    **dict.fromkeys(("Trotter", "Chain", "Brickwall", "Butterfly"), "rotations"),
-    **dict.fromkeys(("Householder", "Cayley", "Exponential", "Dense"), "rotations"),
+    **dict.fromkeys(("Trotter", "Chain", "Butterfly", "Cayley"), "rotations"),
 }
 """What a document may name, and the module of `piefs.core` it lives in."""
 

@@ -8,7 +8,7 @@ they are differentiable and can be compiled. Tables of any length go through
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -20,18 +20,6 @@ if TYPE_CHECKING:
 
 Array = Any
 """An array of numpy or of JAX."""
-
-
-class Maps(Protocol):
-    """A stack of K coordinate maps φ_1 … φ_K on ℝᵈ."""
-
-    def coordinates(self, x: Array) -> Array:
-        """Φ(x), shape (n, K), at points (n, d)."""
-        ...
-
-    def coordinates_and_gradients(self, x: Array) -> tuple[Array, Array]:
-        """Φ(x), shape (n, K), and the gradients ∇φ_k(x), shape (n, K, d)."""
-        ...
 
 
 class Readout(NamedTuple):
@@ -68,6 +56,7 @@ class Scaling:
 class Model:
     """x ↦ Φ(scaling(x)) = M (φ_1, …, φ_K) and the readout on top.
 
+    `maps` have `coordinates(x)`, (n, K), and `coordinates_and_gradients(x)`, the latter (n, K, d).
     `mixing` M is K × K, lower triangular, and I if the trained maps are the coordinates; `readout`
     has no outputs if training had no labels; `units` are those of a regression's targets, and
     `spread` reads the logarithms of its errors' standard deviations off the coordinates.

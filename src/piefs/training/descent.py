@@ -12,7 +12,7 @@ import numpy as np
 from piefs.core.losses import ReadoutLoss, cross_entropy, squared_error
 from piefs.core.maps import unstack
 from piefs.core.model import Model, Readout, finished
-from piefs.core.ritz import not_whitened, whitening
+from piefs.core.ritz import whitening
 from piefs.errors import InputError
 from piefs.training.batches import Samples, Validation
 from piefs.training.callbacks import Callback, Stage, notify
@@ -100,7 +100,7 @@ def _finished(state: TrainState, samples: Samples, settings: Settings, task: Tas
     """The model of the maps that a state has, measured on the rows."""
     raw = coordinates_of(state.maps, samples.x, samples.devices)
     gram = weighted_gram(raw, samples.weights, samples.devices)
-    whitener = whitening(gram) if settings.whiten else not_whitened(len(gram))
+    whitener = whitening(gram if settings.whiten else np.eye(len(gram)))
     metric, readout = state.params.metric, state.readout
     model = finished(state.maps, metric, readout, None, whitener, samples.x.dtype)
     phi = evaluate(model, samples.x, devices=samples.devices)

@@ -8,15 +8,12 @@ they are differentiable and can be compiled. Tables of any length go through
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from piefs.core.ritz import Whitening
 from piefs.core.trees import in_precision
-
-if TYPE_CHECKING:
-    from piefs.core.metric import MetricField
 
 Array = Any
 """An array of numpy or of JAX."""
@@ -65,7 +62,7 @@ class Model:
     scaling: Scaling | None
     maps: Any
     mixing: Array
-    metric: MetricField | Any
+    metric: Any
     readout: Readout
     units: Scaling | None = None
     spread: Readout | None = None

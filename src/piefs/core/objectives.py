@@ -17,7 +17,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 
 from piefs.core.gradients import energy_sum
 from piefs.core.losses import (
@@ -110,7 +109,7 @@ class SequentialObjective(Objective):
     population_gram: bool = eqx.field(static=True, default=False)
     n_rows: float = float("inf")
     k: int | Array = 0
-    frozen_error: ArrayLike = 0.0
+    frozen_error: float | Array = 0.0
 
     def after(self, k: int, frozen_error: float) -> SequentialObjective:
         return replace(self, k=k, frozen_error=frozen_error)

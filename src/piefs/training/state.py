@@ -239,6 +239,7 @@ def with_metric_refreshed(
         return state
     n = len(samples)
     rows = some_rows(settings.seed, n, MOST_ROWS) if n > MOST_ROWS else slice(n)
-    found = outer_product(state.maps, samples.x[rows], samples.weights[rows])
+    weights = samples.weights[rows]
+    found = outer_product(state.maps, samples.x[rows], weights / weights.sum())
     params = eqx.tree_at(lambda p: p.metric, state.params, metric.refreshed(found))
     return replace(state, params=params)

@@ -124,7 +124,6 @@ ReadoutLoss = Callable[[Array, Array], Array]
 
 def init_readout(n_outputs: int, n_components: int, dtype: Any = None) -> Readout:
     """A readout of zeros: every class equally likely. The problem in (W, B) is convex."""
-    dtype = dtype or float
     return Readout(jnp.zeros((n_outputs, n_components), dtype), jnp.zeros((n_outputs,), dtype))
 
 

@@ -196,7 +196,6 @@ def init_metric(
         return metric(jax.random.key(random.integers(2**32)), n_features)
     if metric == "off" or n_features == 1:
         return Off()
-    dtype = dtype or float
     if metric == "agop":
         from piefs.core.agop import init_closed_form
 

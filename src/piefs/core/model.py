@@ -12,9 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from piefs.core.ritz import Whitening
-from piefs.core.trees import in_precision
-
 Array = Any
 """An array of numpy or of JAX."""
 
@@ -92,21 +89,3 @@ class Model:
         """∇φ_k of the coordinates in the inputs that the maps see, shape (n, K, d)."""
         _, gradients = self.maps.coordinates_and_gradients(self.scaled(x))
         return self.mixing @ gradients
-
-
-def finished(
-    maps: Any,
-    metric: Any,
-    readout: Readout,
-    scaling: Scaling | None,
-    whitening: Whitening,
-    dtype: Any,
-) -> Model:
-    """A model of trained maps, on the host and of type `dtype`, with whitened coordinates.
-
-    The readout reads what it read before; its columns for maps beyond these are dropped.
-    """
-    mixing, unmixing = whitening
-    weights = np.asarray(readout.weights)[:, : len(mixing)] @ unmixing
-    parts = in_precision((maps, mixing, metric, Readout(weights, np.asarray(readout.bias))), dtype)
-    return Model(scaling, *parts)

@@ -243,11 +243,6 @@ def for_prefixes(readout: Readout, *, nested: bool) -> Readout:
     return jax.tree.map(lambda a: np.broadcast_to(a, (n_prefixes, *a.shape)).copy(), readout)
 
 
-def all_maps_readout(readouts: Readout) -> Readout:
-    """The readout of all maps, the last of the stack."""
-    return jax.tree.map(lambda a: np.asarray(a)[-1], readouts)
-
-
 def within_prefixes(readouts: Readout) -> Readout:
     """The readouts blind to maps beyond their prefix; the last one sees all."""
     n_prefixes, _, n_components = readouts.weights.shape

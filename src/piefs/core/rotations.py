@@ -4,7 +4,6 @@ A family turns parameters ω(x) into a rotation and applies it to vectors, witho
 new one is a class with the methods of `Rotation`.
 """
 
-import math
 from abc import abstractmethod
 from typing import ClassVar
 
@@ -181,9 +180,15 @@ class Butterfly(Givens):
 
     def apply(self, omega: Parts, v: Parts) -> Parts:
         (entries,) = v
-        d = entries.shape[1]
+        n, d = entries.shape
         for angles, distance in zip(omega, self.depth * self._distances(d), strict=True):
-            entries = _butterfly_layer(angles, entries, distance)
+            # Blocks of 2s components. Zeros fill the last one: a component without a partner meets
+            # one at an angle of zero.
+            n_blocks = -(-d // (2 * distance))
+            pairs = _padded(entries, 2 * n_blocks * distance).reshape(n, n_blocks, 2, distance)
+            turns = _padded(angles, n_blocks * distance).reshape(-1, n_blocks, distance)
+            turned = jnp.stack(rotate_pair(turns, pairs[:, :, 0], pairs[:, :, 1]), axis=2)
+            entries = turned.reshape(n, -1)[:, :d]
         return (entries,)
 
     def widths(self, d: int) -> tuple[int, ...]:
@@ -192,18 +197,6 @@ class Butterfly(Givens):
 
     def _distances(self, d: int) -> tuple[int, ...]:
         return tuple(1 << layer for layer in range((d - 1).bit_length()))
-
-
-def _butterfly_layer(omega: Array, v: Array, distance: int) -> Array:
-    """Rotate the components i and i + s in consecutive blocks of 2s.
-
-    Zeros fill the last block: a component without a partner meets one at an angle of zero.
-    """
-    d, shape = v.shape[1], (-(-v.shape[1] // (2 * distance)), 2, distance)
-    pairs = _padded(v, math.prod(shape)).reshape(-1, *shape)
-    angles = _padded(omega, math.prod(shape) // 2).reshape(-1, shape[0], distance)
-    turned = jnp.stack(rotate_pair(angles, pairs[:, :, 0], pairs[:, :, 1]), axis=2)
-    return turned.reshape(len(v), -1)[:, :d]
 
 
 # --- few directions at once --------------------------------------------------------------------

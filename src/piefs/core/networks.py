@@ -133,7 +133,7 @@ def init_mlp(
     """
 
     def uniform(bound: float, *shape: int) -> Array:  # by numpy: JAX compiles for every new shape
-        return jnp.asarray(random.uniform(-bound, bound, shape), dtype)
+        return jnp.asarray(random.uniform(-bound, bound, shape), dtype or float)
 
     weights, biases = [], []
     for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):

@@ -61,7 +61,7 @@ ESTIMATORS: dict[str, tuple[type, dict[str, Any]]] = {
     "transformer-paper": (PIEFSTransformer, {"preset": "paper"}),
     "transformer-spectral": (PIEFSTransformer, {}),
 }
-METRICS = ("off", "diag", "trotter", "householder", "agop")
+METRICS = ("off", "diag", "trotter", "cayley", "agop")
 CASES = (*ESTIMATORS, *(f"metric-{metric}" for metric in METRICS))
 
 

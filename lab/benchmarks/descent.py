@@ -13,7 +13,7 @@ from piefs.core.networks import generator
 from piefs.core.objectives import Batch, SequentialObjective, Trainable
 from piefs.core.weighting import Dampened
 from piefs.training.config import Optimizer
-from piefs.training.step import Steps, TurnLoss, begun, descend
+from piefs.training.step import Steps, begun, descend
 
 N_FROZEN, N_COMPONENTS, N_CLASSES = 8, 16, 10
 
@@ -48,7 +48,7 @@ class Descent:
             ones,
         )
         self.chunk = jax.device_put(chunk)
-        self.objective = SequentialObjective(Dampened())
+        self.objective = SequentialObjective(Dampened(), k=self.n_frozen)
 
     def __call__(self) -> None:
         """All steps of the chunk."""
@@ -56,7 +56,7 @@ class Descent:
             self.params,
             self.opt_state,
             self.chunk,
-            TurnLoss(self.objective, self.n_frozen),
+            self.objective,
             Steps(0, self.n_steps, 3750, 1e-3),
             optimizer=Optimizer("adam", 0.0),
         )

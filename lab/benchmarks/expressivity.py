@@ -20,12 +20,8 @@ D, N_TARGETS, N_STEPS, RATE = 16, 4, 1500, 0.05
 SIZES: dict[str, tuple[int | None, ...]] = {
     "trotter": (None,),
     "chain": (None,),
-    "brickwall": (4, 8, 16),
     "butterfly": (1, 2, 4),
-    "householder": (2, 4, 8),
     "cayley": (1, 2, 4),
-    "exponential": (1, 2, 4),
-    "dense": (None,),
 }
 
 

@@ -21,8 +21,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "off": {"metric": "off"},
     "butterfly, global": {"metric": "butterfly", "scope": "global"},
     "agop": {"metric": "agop"},
-    "householder": {"metric": "householder"},
-    "exponential": {"metric": "exponential"},
     "diag": {"metric": "diag"},
 }
 

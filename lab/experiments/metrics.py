@@ -32,7 +32,6 @@ METRICS: dict[str, dict[str, Any]] = {
     "trotter, volume": {"metric": "trotter"},
     "trotter, trace": {"metric": Metric("trotter", constraint="trace")},
     "cayley, trace": {"metric": Metric("cayley", constraint="trace")},
-    "householder, trace": {"metric": Metric("householder", constraint="trace")},
     "butterfly, global, trace": {"metric": Metric("butterfly", scope="global", constraint="trace")},
     "cayley, composed, trace": {"metric": Metric("cayley", scope="composed", constraint="trace")},
     "agop, trace": {"metric": Metric("agop", constraint="trace")},

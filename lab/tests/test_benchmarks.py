@@ -11,7 +11,7 @@ from piefs.core.losses import init_readout
 from piefs.core.maps import init_map
 from piefs.core.metric import init_metric
 from piefs.core.networks import generator
-from piefs.core.objectives import Batch, SequentialObjective, Trainable, Turn
+from piefs.core.objectives import Batch, SequentialObjective, Trainable
 from piefs.core.weighting import Dampened
 
 ROOT = Path(__file__).parents[2]
@@ -67,7 +67,7 @@ def test_counted_work_of_a_step_is_what_the_step_does(metric, d, equations):
         jnp.ones(batch),
         jnp.ones(batch),
     )
-    step = jax.grad(lambda p: SequentialObjective(Dampened())(p, rows, Turn(1))[0])
+    step = jax.grad(lambda p: SequentialObjective(Dampened(), k=1)(p, rows)[0])
     performed = [e for e in equations(step, params) if e.primitive.name == "dot_general"]
     # Sensitivities of the networks to x are written down too; nothing uses them, so they are never
     # computed.

@@ -15,7 +15,7 @@ from piefs.training.batches import Samples, gather
 from piefs.training.config import Metric, Settings
 from piefs.training.sharding import ROWS, Devices
 from piefs.training.state import initial_state
-from piefs.training.step import Steps, TurnLoss, descend
+from piefs.training.step import Steps, descend
 
 A100 = HARDWARE["a100"]
 N_FEATURES, N_CLASSES = 7, 3
@@ -57,7 +57,7 @@ def test_messages_of_a_step_are_those_of_the_plan(spread):
             params,
             opt_state,
             chunk,
-            TurnLoss(JointObjective(0.1, 1e-3, 1.0)),
+            JointObjective(0.1, 1e-3, 1.0),
             Steps(0, 1, 1, 1e-3),
             optimizer=config.optimizer.rule,
             mesh=devices.mesh,

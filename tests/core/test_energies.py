@@ -5,7 +5,7 @@ import pytest
 
 from piefs.core.gradients import FactoredField, _of_rows, block_length, energy_sum
 from piefs.core.metric import Diag, Off, RotatedDiag
-from piefs.core.rotations import ROTATIONS
+from piefs.core.rotations import make_rotation
 
 pytestmark = pytest.mark.usefixtures("float64")
 
@@ -25,7 +25,9 @@ def metric(request, rng, network):
     scale_net = network(rng, (D, 6, D))
     if request.param == "diag":
         return BlockedDiag(scale_net)
-    return BlockedRotation(Diag(scale_net), network(rng, (D, 6, D - 1)), ROTATIONS[request.param])
+    return BlockedRotation(
+        Diag(scale_net), network(rng, (D, 6, D - 1)), make_rotation(request.param)
+    )
 
 
 def batch(rng, n):

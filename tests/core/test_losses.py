@@ -59,10 +59,6 @@ def split_row_error(phi, weight, k, n_rows=np.inf):
     return losses.split_gram_error(losses.row_half_sums(phi, weight, k), n_rows)
 
 
-def anisotropy(log_scales, weight=None):
-    return expectation(losses.squared_log_scales(log_scales), weight)
-
-
 def field(rng, d=5, h=3):
     return FactoredField(jnp.asarray(rng.normal(size=(N, h))), jnp.asarray(rng.normal(size=(d, h))))
 
@@ -389,11 +385,3 @@ def test_readout_columns_of_inactive_coordinates_get_no_gradient(rng):
     assert np.all(gradient.weights[:, :2] != 0)
     moved = eqx.tree_at(lambda r: r.weights, readout, readout.weights.at[:, 2:].add(1.0))
     np.testing.assert_array_equal(moved(phi), readout(phi))
-
-
-def test_anisotropy_is_the_weighted_mean_square_of_the_log_scales(rng):
-    log_scales, weight = rng.normal(size=(4, 3)), np.array([1.0, 2.0, 0.0, 3.0])
-    squares = [sum(s**2 for s in row) / 3 for row in log_scales]
-    assert float(anisotropy(jnp.asarray(log_scales))) == pytest.approx(sum(squares) / 4)
-    naive = sum(w * s for w, s in zip(weight, squares, strict=True)) / 6
-    assert float(anisotropy(jnp.asarray(log_scales), jnp.asarray(weight))) == pytest.approx(naive)

@@ -12,7 +12,7 @@ from hypothesis.extra.numpy import arrays
 from piefs.core.gradients import DenseField, FactoredField, dot
 from piefs.core.metric import Diag, MetricField, Off, RotatedDiag, init_metric
 from piefs.core.networks import MLP, generator
-from piefs.core.rotations import ROTATIONS, rotate
+from piefs.core.rotations import FAMILIES, make_rotation, rotate
 from piefs.errors import InputError
 from piefs.training.checks import METRICS, check_metric
 from piefs.training.config import Metric as Settings
@@ -41,8 +41,8 @@ def make_metric(network):
         scales = Diag(network(rng, (d, 8, d)))
         if name == "diag":
             return scales
-        n_parameters = ROTATIONS[name].n_parameters(d)
-        return RotatedDiag(scales, network(rng, (d, 8, n_parameters)), ROTATIONS[name])
+        rotation = make_rotation(name)
+        return RotatedDiag(scales, network(rng, (d, 8, rotation.n_parameters(d))), rotation)
 
     return make
 
@@ -177,9 +177,9 @@ def test_names_give_the_metrics_they_promise():
     made = {name: init_metric(name, generator(0), 4, (4,)) for name in METRICS}
     assert isinstance(made["off"], Off)
     assert isinstance(made["diag"], Diag)
-    for name, rotation in ROTATIONS.items():
+    for name, family in FAMILIES.items():
         assert isinstance(made[name], RotatedDiag)
-        assert made[name].rotation is rotation
+        assert type(made[name].rotation) is family
 
 
 def test_hidden_layers_of_the_metric_networks_are_a_parameter():

@@ -21,7 +21,7 @@ from piefs.core.metric import (
 )
 from piefs.core.metric import constrained as _constrained
 from piefs.core.networks import MLP, generator
-from piefs.core.rotations import ROTATIONS
+from piefs.core.rotations import make_rotation
 from piefs.errors import InputError
 from piefs.training.checks import SCOPES, check_metric
 from piefs.training.config import Metric
@@ -259,7 +259,7 @@ def test_scopes_give_the_factors_they_promise(rng):
 
 
 def test_shared_factors_keep_the_gradient_factored_and_act_as_a_matrix(rng):
-    rotation = ROTATIONS["butterfly"]
+    rotation = make_rotation("butterfly")
     outputs = jnp.asarray(rng.normal(size=rotation.n_parameters(5)))
     scales = SharedDiag(jnp.asarray(rng.normal(size=5)), "trace")
     metric, v = Composed(SharedRotation(outputs, rotation), scales), field(rng)
@@ -275,7 +275,7 @@ def test_shared_factors_keep_the_gradient_factored_and_act_as_a_matrix(rng):
 
 
 def test_composed_metric_turns_by_the_shared_rotation_first(rng, network):
-    rotation = ROTATIONS["trotter"]
+    rotation = make_rotation("trotter")
     shared = SharedRotation(jnp.asarray(rng.normal(size=4)), rotation)
     local = RotatedDiag(Diag(network(rng, (5, 4, 5))), network(rng, (5, 4, 4)), rotation)
     both = RotatedDiag(local.scales, local.angle_net, rotation, shared)
@@ -292,15 +292,9 @@ def test_composed_metric_turns_by_the_shared_rotation_first(rng, network):
         (("agop", "global", None), "no meaning"),
         (("off", SCOPES[1], None), "no meaning"),
         (("trotter", "local", 3), "a depth has no meaning"),
-        (("householder", "local", 3), "even"),
     ],
 )
 def test_options_without_a_meaning_are_refused(options, words):
     name, scope, depth = options
     with pytest.raises(InputError, match=words):
         check_metric(Metric(name, scope, depth=depth))
-
-
-def test_dense_rotation_of_many_features_is_refused():
-    with pytest.raises(InputError, match="at most 64 features"):
-        init_metric("dense", generator(0), 65)

@@ -8,19 +8,16 @@ import numpy as np
 import pytest
 from scipy.stats import special_ortho_group
 
-from piefs.core.rotations import ROTATIONS, Rotation, anchors, make_rotation, rotate
+from piefs.core.rotations import FAMILIES, Rotation, anchors, make_rotation, rotate
 
 pytestmark = pytest.mark.usefixtures("float64")
 
-SIZED = [
-    *(ROTATIONS.items()),
-    *((f"{name}, deep", make_rotation(name, 4)) for name in ("householder", "cayley")),
-]
+SIZED = [*((name, None) for name in FAMILIES), ("butterfly", 2), ("cayley", 4)]
 
 
-@pytest.fixture(params=SIZED, ids=[name for name, _ in SIZED], scope="module")
+@pytest.fixture(params=SIZED, ids=str, scope="module")
 def family(request):
-    return request.param[1]
+    return make_rotation(*request.param)
 
 
 @partial(jax.jit, static_argnames=("family", "d"))
@@ -52,15 +49,13 @@ def test_single_precision_stays_single_and_a_family_holds_no_numbers(family, rng
     assert jax.tree.leaves(family) == []
 
 
-@pytest.mark.parametrize(("d", "n"), [(2, 1), (5, 4), (5, 7)])
-def test_anchors_are_unit_vectors_and_orthogonal_as_far_as_there_is_room(d, n):
+@pytest.mark.parametrize(("d", "n"), [(2, 1), (5, 4)])
+def test_anchors_are_orthonormal(d, n):
     found = anchors(d, n)
-    apart = found[: d - 1]
-    np.testing.assert_allclose(apart @ apart.T, np.eye(len(apart)), atol=1e-12)
-    np.testing.assert_allclose(found[d - 1 :], found[: max(0, n - d + 1)], atol=1e-12)
+    np.testing.assert_allclose(found @ found.T, np.eye(n), atol=1e-12)
 
 
-@pytest.mark.parametrize(("d", "depth", "rank"), [(1, 4, 1), (4, 4, 2), (9, 4, 4), (9, 3, 3)])
+@pytest.mark.parametrize(("d", "depth", "rank"), [(2, 4, 1), (4, 4, 2), (9, 4, 4), (9, 3, 3)])
 def test_the_rank_is_as_asked_for_and_at_most_half_the_features(d, depth, rank):
     assert make_rotation("cayley", depth).n_parameters(d) == 2 * rank * d
 
@@ -100,18 +95,18 @@ def test_slopes_in_parameters_and_vectors_equal_finite_differences(family, rng):
     assert float(along) == pytest.approx(float(ahead - behind) / 2e-5, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("name", ["chain", "brickwall", "butterfly", "cayley", "exponential"])
+@pytest.mark.parametrize("name", ["chain", "butterfly", "cayley"])
 def test_one_row_of_parameters_serves_all_vectors(name, rng):
-    family, d = ROTATIONS[name], 5
+    family, d = make_rotation(name), 5
     parameters, v = rng.normal(size=(1, family.n_parameters(d))), rng.normal(size=(3, d))
     apply = jax.jit(lambda p, v: rotate(family, p, v))
     repeated = apply(np.repeat(parameters, 3, axis=0), v)
     np.testing.assert_allclose(apply(parameters, v), repeated, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", [name for name in ROTATIONS if name != "dense"])
-def test_no_family_for_many_features_forms_a_d_by_d_matrix(name, equations):
-    d, family = 64, ROTATIONS[name]
+@pytest.mark.parametrize("name", FAMILIES)
+def test_no_family_forms_a_d_by_d_matrix(name, equations):
+    d, family = 64, make_rotation(name)
     args = jnp.zeros((2, family.n_parameters(d))), jnp.zeros((2, d))
     performed = equations(lambda p, v: rotate(family, p, v), *args)
     largest = max(np.prod(v.aval.shape) for e in performed for v in e.outvars)
@@ -119,46 +114,39 @@ def test_no_family_for_many_features_forms_a_d_by_d_matrix(name, equations):
 
 
 def test_families_fulfil_the_protocol():
-    assert all(isinstance(family, Rotation) for family in ROTATIONS.values())
+    assert all(issubclass(family, Rotation) for family in FAMILIES.values())
 
 
 @pytest.mark.parametrize(("d", "n_layers"), [(2, 1), (8, 3), (9, 4), (784, 10)])
 def test_butterfly_has_a_layer_for_each_power_of_two_below_the_dimension(d, n_layers):
-    layers = ROTATIONS["butterfly"].split(np.zeros((1, ROTATIONS["butterfly"].n_parameters(d))), d)
+    family = make_rotation("butterfly")
+    layers = family.split(np.zeros((1, family.n_parameters(d))), d)
     assert len(layers) == n_layers
     assert all(0 < layer.shape[1] <= d // 2 for layer in layers)
 
 
 def test_butterfly_lets_every_component_reach_every_other_where_a_sweep_cannot(rng, matrices):
-    reach = {
-        name: matrices(ROTATIONS[name], 8, rng.normal(size=(1, ROTATIONS[name].n_parameters(8))))[0]
-        for name in ("butterfly", "trotter")
-    }
-    assert np.all(np.abs(reach["butterfly"]) > 1e-9)
-    assert np.mean(np.abs(reach["trotter"]) > 1e-9) < 0.6
+    def reached(name):
+        family = make_rotation(name)
+        outputs = rng.normal(size=(1, family.n_parameters(8)))
+        return np.mean(np.abs(matrices(family, 8, outputs)[0]) > 1e-9)
+
+    assert reached("butterfly") == 1
+    assert reached("trotter") < 0.6
 
 
-def test_cayley_and_exponential_are_those_of_the_dense_generator(rng, matrices):
+def test_cayley_is_that_of_its_generator(rng, matrices):
     d, r = 7, 2
     outputs = rng.normal(size=(1, 2 * r * d))
-    vectors = outputs.reshape(2 * r, d) / np.sqrt(d)
-    vectors[1::2] += anchors(d, r)
-
-    def generator(w):
-        return sum(np.outer(p, q) - np.outer(q, p) for p, q in zip(w[::2], w[1::2], strict=True))
-
-    s = generator(vectors)
+    w = outputs.reshape(2 * r, d) / np.sqrt(d)
+    w[1::2] += anchors(d, r)
+    s = sum(np.outer(p, q) - np.outer(q, p) for p, q in zip(w[::2], w[1::2], strict=True))
     cayley = np.linalg.solve(np.eye(d) - s / 2, np.eye(d) + s / 2)
     ours = matrices(make_rotation("cayley", r), d, outputs)[0]
     np.testing.assert_allclose(ours, cayley, atol=1e-12)
-    lengths = np.sum(vectors**2, axis=1, keepdims=True)
-    s = generator(vectors * np.sqrt(np.pi / (np.pi + lengths)))
-    exponential = np.asarray(jax.scipy.linalg.expm(s))
-    ours = matrices(make_rotation("exponential", r), d, outputs)[0]
-    np.testing.assert_allclose(ours, exponential, atol=1e-11)
 
 
-def test_dense_family_finds_any_rotation_and_a_single_sweep_does_not(rng):
+def test_repeated_butterflies_find_any_rotation_and_a_single_sweep_does_not(rng):
     d = 4
     target = special_ortho_group.rvs(d, random_state=0)
 
@@ -173,12 +161,5 @@ def test_dense_family_finds_any_rotation_and_a_single_sweep_does_not(rng):
         start = 0.1 * rng.normal(size=family.n_parameters(d))
         return float(jax.jit(lambda o: error(jax.lax.fori_loop(0, n_steps, step, o)))(start))
 
-    assert error_after(ROTATIONS["dense"]) < 1e-3
-    assert error_after(ROTATIONS["trotter"]) > 0.1
-
-
-def test_reflection_by_a_vector_of_zeros_falls_back_on_the_anchor(matrices):
-    family, d = make_rotation("householder", 2), 5
-    outputs = np.concatenate([-anchors(d, 1)[0] * np.sqrt(d), np.ones(d)])[None]
-    matrix = matrices(family, d, outputs)[0]
-    np.testing.assert_allclose(matrix.T @ matrix, np.eye(d), atol=1e-12)
+    assert error_after(make_rotation("butterfly", 2)) < 1e-3
+    assert error_after(make_rotation("trotter")) > 0.1

@@ -56,7 +56,6 @@ def test_metric_survives_saving_and_its_bound_holds(keywords, rows, tmp_path):
         ({"metric": "diag", "metric_constraint": "norm"}, "choose one of volume, trace"),
         ({"metric": "diag", "metric_scope": "both"}, "unknown scope"),
         ({"metric": "cayley", "metric_depth": 0}, "depth must be a whole number"),
-        ({"metric": "householder", "metric_depth": 3}, "must be even"),
         ({"metric": "agop", "anisotropy": 0.1}, "use bound"),
         ({"metric": lambda key, d: None, "metric_scope": "global"}, "a metric of your own"),
     ],

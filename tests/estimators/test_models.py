@@ -256,7 +256,10 @@ with np.load(io.BytesIO(FORMAT_2.read("expected.npz"))) as file:
     EXPECTED = dict(file)
 
 
-@pytest.mark.parametrize("name", sorted({key.split("/")[0] for key in EXPECTED}))
+REMOVED = "transformer-joint-householder"
+
+
+@pytest.mark.parametrize("name", sorted({key.split("/")[0] for key in EXPECTED} - {REMOVED}))
 def test_models_of_format_2_give_the_numbers_of_then(name, tmp_path):
     FORMAT_2.extractall(tmp_path, [f"{name}/model.json", f"{name}/weights.safetensors"])
     model = piefs.load(tmp_path / name)
@@ -271,3 +274,9 @@ def test_models_of_format_2_give_the_numbers_of_then(name, tmp_path):
     again = piefs.load(tmp_path / "again")
     np.testing.assert_array_equal(again.transform(expected["rows"]), coordinates)
     assert again.settings_ == model.settings_
+
+
+def test_a_model_with_a_metric_that_was_removed_names_the_version_that_has_it(tmp_path):
+    FORMAT_2.extractall(tmp_path, [f"{REMOVED}/model.json", f"{REMOVED}/weights.safetensors"])
+    with pytest.raises(ModelFileError, match=r'no metric "householder".*piefs 0\.1\.0'):
+        piefs.load(tmp_path / REMOVED)

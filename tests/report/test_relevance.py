@@ -10,7 +10,7 @@ from piefs.core.maps import init_map, stack
 from piefs.core.metric import Diag, RotatedDiag, SharedDiag
 from piefs.core.model import Model, Scaling
 from piefs.core.networks import generator
-from piefs.core.rotations import ROTATIONS, rotate
+from piefs.core.rotations import make_rotation, rotate
 from piefs.report.relevance import (
     column_relevance,
     gradient_outer_product,
@@ -46,7 +46,7 @@ def test_outer_product_is_that_of_the_coordinates_in_the_inputs_the_maps_see(rng
 def test_matrices_are_scales_times_rotation_and_their_inverse_square_is_averaged(rng, network):
     scales, angles = Diag(network(rng, (D, 4, D))), network(rng, (D, 4, D - 1))
     metric = jax.tree.map(
-        lambda a: a.astype(jnp.float32), RotatedDiag(scales, angles, ROTATIONS["trotter"])
+        lambda a: a.astype(jnp.float32), RotatedDiag(scales, angles, make_rotation("trotter"))
     )
     fitted, x = model(metric), rng.normal(size=(4, D)).astype(np.float32)
     seen = fitted.scaled(jnp.asarray(x))

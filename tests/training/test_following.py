@@ -45,7 +45,9 @@ def test_outer_product_is_the_weighted_mean_over_rows_summed_over_maps(rng):
     naive = sum(
         w[i] * np.outer(gradients[i, k], gradients[i, k]) for i in range(7) for k in range(2)
     )
-    np.testing.assert_allclose(outer_product(maps, x, w), naive / w.sum(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(
+        outer_product(maps, x, w / w.sum()), naive / w.sum(), rtol=1e-4, atol=1e-6
+    )
 
 
 def test_marks_are_passed_so_often_in_a_turn_whatever_the_chunks():

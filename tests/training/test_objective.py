@@ -14,16 +14,16 @@ from piefs.core.losses import Readout, init_readout, row_half_sums, split_gram_e
 from piefs.core.maps import ScalarMap
 from piefs.core.metric import Diag, Off
 from piefs.core.networks import MLP
-from piefs.core.objectives import Batch, SequentialObjective, StepRecord, Trainable, Turn
+from piefs.core.objectives import Batch, SequentialObjective, StepRecord, Trainable
 from piefs.core.weighting import Dampened, Static
 from piefs.training.config import Optimizer
-from piefs.training.step import Steps, TurnLoss, begun, descend
+from piefs.training.step import Steps, begun, descend
 
 pytestmark = pytest.mark.usefixtures("float64")
 
 B, D, K, N_CLASSES, ACTIVE = 6, 3, 4, 3, 1
 GENTLE = Dampened(t_orth=5.0, t_class=5.0)
-LOSS = TurnLoss(SequentialObjective(GENTLE), ACTIVE)
+LOSS = SequentialObjective(GENTLE, k=ACTIVE)
 
 
 @pytest.fixture
@@ -53,12 +53,12 @@ def batch(rng):
 
 @partial(jax.jit, static_argnums=0)
 def value(objective, params, batch):
-    return objective(params, batch, Turn(ACTIVE))
+    return objective.after(ACTIVE, 0.0)(params, batch)
 
 
 @partial(jax.jit, static_argnums=0)
 def gradient_of(objective, params, batch):
-    return jax.grad(objective, has_aux=True)(params, batch, Turn(ACTIVE))[0]
+    return jax.grad(objective.after(ACTIVE, 0.0), has_aux=True)(params, batch)[0]
 
 
 def assert_close(left, right, **tolerance):
@@ -145,14 +145,14 @@ def test_population_gate_adds_the_active_row_to_the_frozen_maps_exact_error(para
     objective = SequentialObjective(GENTLE, population_gram=True)
     phi = batch.frozen.at[:, ACTIVE].set(params.phi(batch.x))
     row = float(split_gram_error(row_half_sums(phi, batch.weight, ACTIVE)))
-    _, record = objective(params, batch, Turn(ACTIVE, 0.25))
+    _, record = objective.after(ACTIVE, 0.25)(params, batch)
     np.testing.assert_allclose(record.gram_error, 0.25 + row, rtol=1e-10)
     np.testing.assert_allclose(record.w_class, np.exp(-max(0.25 + row, 0) / 5.0), rtol=1e-10)
 
 
 def test_a_negative_estimate_opens_the_gate_no_further_than_zero_does(params, batch):
     objective = SequentialObjective(GENTLE, population_gram=True)
-    _, record = objective(params, batch, Turn(ACTIVE, -1e3))
+    _, record = objective.after(ACTIVE, -1e3)(params, batch)
     assert float(record.gram_error) < 0
     assert float(record.w_class) == 1
 
@@ -163,10 +163,9 @@ def test_a_negative_estimate_opens_the_gate_no_further_than_zero_does(params, ba
 @jax.jit
 def gradients(params, batch, constants):
     """Of the objective; with the weights held at `constants`; with weights that are followed."""
-    objective = SequentialObjective(GENTLE)
 
     def losses(params):
-        _, record = objective(params, batch, Turn(ACTIVE))
+        _, record = LOSS(params, batch)
         return record.gram_error, record.loss_class, record.loss_mde
 
     def weighted(weights, losses):
@@ -174,7 +173,7 @@ def gradients(params, batch, constants):
 
     held = lambda params: weighted(constants, losses(params))  # noqa: E731
     followed = lambda params: weighted(GENTLE(*losses(params)[:2]), losses(params))  # noqa: E731
-    ours, _ = jax.grad(objective, has_aux=True)(params, batch, Turn(ACTIVE))
+    ours, _ = jax.grad(LOSS, has_aux=True)(params, batch)
     return ours, jax.grad(held)(params), jax.grad(followed)(params)
 
 
@@ -192,7 +191,7 @@ def test_gradient_equals_finite_differences_with_the_weights_held(params, batch,
 
     @jax.jit
     def record_at(flat):
-        return SequentialObjective(GENTLE)(unravel(flat), batch, Turn(ACTIVE))[1]
+        return LOSS(unravel(flat), batch)[1]
 
     weights = np.array(record_at(flat)[3:])
     held = lambda flat: np.dot(weights, record_at(flat)[:3])  # noqa: E731
@@ -205,11 +204,8 @@ def test_gradient_equals_finite_differences_with_the_weights_held(params, batch,
 
 
 def test_no_gradient_reaches_a_frozen_map(params, batch):
-    of_frozen = jax.jit(
-        jax.grad(
-            lambda f: SequentialObjective(GENTLE)(params, batch._replace(frozen=f), Turn(ACTIVE))[0]
-        )
-    )(batch.frozen)
+    loss_at = lambda frozen: LOSS(params, batch._replace(frozen=frozen))[0]  # noqa: E731
+    of_frozen = jax.jit(jax.grad(loss_at))(batch.frozen)
     assert np.all(of_frozen[:, :ACTIVE] != 0)  # there would be a gradient to follow
     of_params = gradient_of(SequentialObjective(GENTLE), params, batch)
     assert set(vars(of_params)) == {"phi", "metric", "readout"}
@@ -297,7 +293,7 @@ def lowered(n_components, k, n_classes=10, d=16, width=64, batch=32):
         params,
         begun(Optimizer("adam", 0.0), params),
         chunk,
-        TurnLoss(SequentialObjective(Dampened()), k),
+        SequentialObjective(Dampened(), k=k),
         Steps(0, 2, 2, 1e-3),
         optimizer=Optimizer("adam", 0.0),
     )

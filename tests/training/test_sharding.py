@@ -59,7 +59,7 @@ from piefs.training.batches import Samples, gather
 from piefs.training.config import PAPER, Metric
 from piefs.training.sharding import devices_of
 from piefs.training.state import initial_state
-from piefs.training.step import Steps, TurnLoss, descend
+from piefs.training.step import Steps, descend
 
 devices = devices_of("all")
 objectives = {"nested": JointObjective(0.1, 1e-3, 1.0), "sequential": SequentialObjective(
@@ -71,7 +71,7 @@ for schedule, objective in objectives.items():
     state = devices.everywhere(initial_state(samples, config, 2).params)
     opt_state = devices.everywhere(initial_state(samples, config, 2).opt_state)
     chunk = gather(samples, np.zeros((1200, 2), np.float32), np.arange(1200), (1, 1200))
-    program = descend.lower(state, opt_state, chunk, TurnLoss(objective), Steps(0, 1, 1, 1e-3),
+    program = descend.lower(state, opt_state, chunk, objective, Steps(0, 1, 1, 1e-3),
         optimizer=config.optimizer.rule, mesh=devices.mesh).compile()
     print(devices.mesh.size, program.as_text().count(" all-reduce("))
 """

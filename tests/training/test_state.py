@@ -15,7 +15,7 @@ from piefs.training.batches import Samples, gather
 from piefs.training.loop import train
 from piefs.training.sharding import devices_of
 from piefs.training.state import MOST_RATE_CUTS, RATE_CUT, initial_state, rate_in_force
-from piefs.training.step import Steps, TurnLoss, descend
+from piefs.training.step import Steps, descend
 
 SCHEDULES = ("sequential", "joint", "nested", "spectral")
 HASTY = toys.settings(  # momentum at this rate overflows within a few steps, at a 64th it learns
@@ -95,7 +95,7 @@ def test_a_moment_that_overflows_is_seen_while_losses_are_finite(rows):
             state.params,
             opt_state,
             chunk,
-            TurnLoss(JointObjective(0.1, 1e-3)),
+            JointObjective(0.1, 1e-3),
             Steps(0, 2, 2, 1e-3),
             optimizer=config.optimizer.rule,
         )

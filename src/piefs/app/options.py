@@ -166,8 +166,7 @@ class ModelOptions:
         str | None,
         _option(
             MODEL,
-            "off, diag, and of networks agop, or a rotation: trotter, chain, brickwall, butterfly, "
-            "householder, cayley, exponential, dense.",
+            "off, diag, and of networks agop, or a rotation: trotter, chain, butterfly, cayley.",
         ),
     ] = None
     n_components: Annotated[

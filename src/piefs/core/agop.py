@@ -54,7 +54,7 @@ class ClosedForm(MetricField):
         scales = jnp.log(self.base) + jnp.log1p(jnp.concatenate([self.gains, rest]))
         return jnp.broadcast_to(scales, x.shape)
 
-    def refreshed(self, outer_product: np.ndarray) -> ClosedForm:
+    def refreshed(self, outer_product: Array) -> ClosedForm:
         """The best metric of this form for the average gradient outer product G, (d, d)."""
         values, vectors = np.linalg.eigh(np.asarray(outer_product, np.float64))
         log_scales = best_log_scales(values[::-1], len(self.gains), self.constraint, self.bound)
@@ -102,16 +102,13 @@ def init_closed_form(
     )
 
 
-def outer_product(maps: ScalarMap, x: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """G of a stack of maps over weighted rows, shape (d, d), in double precision.
+@jax.jit
+def outer_product(maps: ScalarMap, x: Array, weights: Array) -> Array:
+    """G of a stack of maps over rows whose weights have the sum 1, shape (d, d).
 
     With ∇φ_k = u W₁ᵀ each term is W₁ E[uᵀu] W₁ᵀ: no (n, d) array is formed.
     """
-    return np.asarray(_outer_product(maps, x, weights / weights.sum()), np.float64)
 
-
-@jax.jit
-def _outer_product(maps: ScalarMap, x: Array, weights: Array) -> Array:
     def add(total: Array, phi: ScalarMap) -> tuple[Array, None]:
         _, gradient = phi.value_and_gradient(x)
         second_moments = (gradient.u * weights[:, None]).T @ gradient.u

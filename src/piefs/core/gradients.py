@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import Array
 
 if TYPE_CHECKING:
@@ -43,11 +42,6 @@ def gather(parts: Parts) -> Array:
     for i, part in enumerate(parts):
         out = out.at[..., i::stride].set(part)
     return out
-
-
-def split_at(parameters: Array, widths: tuple[int, ...]) -> Parts:
-    """Consecutive columns, so many to a part."""
-    return tuple(jnp.split(parameters, np.cumsum(widths)[:-1], axis=-1))[: len(widths)]
 
 
 class GradientField(eqx.Module):

@@ -116,11 +116,6 @@ def split_gram_error(sums: HalfSums, n_rows: ArrayLike = jnp.inf) -> Array:
     return jnp.sum(first * second) + variance * unbiasing / n_rows
 
 
-def squared_log_scales(log_scales: Array) -> Array:
-    """mean_i (log λ_i)² of each row, whose average is penalised in App. C: (n, d) → (n,)."""
-    return jnp.mean(log_scales**2, axis=-1)
-
-
 # --- readout -----------------------------------------------------------------------------------
 
 ReadoutLoss = Callable[[Array, Array], Array]
@@ -129,7 +124,6 @@ ReadoutLoss = Callable[[Array, Array], Array]
 
 def init_readout(n_outputs: int, n_components: int, dtype: Any = None) -> Readout:
     """A readout of zeros: every class equally likely. The problem in (W, B) is convex."""
-    dtype = dtype or float
     return Readout(jnp.zeros((n_outputs, n_components), dtype), jnp.zeros((n_outputs,), dtype))
 
 

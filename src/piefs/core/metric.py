@@ -22,7 +22,6 @@ from jax import Array
 from piefs.core.gradients import DenseField, GradientField, Parts, deal, gather
 from piefs.core.networks import MLP, init_mlp
 from piefs.core.rotations import Rotation, make_rotation, rotate
-from piefs.errors import InputError
 
 
 class MetricField(eqx.Module):
@@ -177,9 +176,6 @@ class Composed(MetricField):
 # --- by name -----------------------------------------------------------------------------------
 
 
-MOST_DENSE_FEATURES = 64
-
-
 def init_metric(
     metric: str | Callable[[Array, int], MetricField],
     random: np.random.Generator,
@@ -200,7 +196,6 @@ def init_metric(
         return metric(jax.random.key(random.integers(2**32)), n_features)
     if metric == "off" or n_features == 1:
         return Off()
-    dtype = dtype or float
     if metric == "agop":
         from piefs.core.agop import init_closed_form
 
@@ -215,11 +210,6 @@ def init_metric(
         scales = Diag(network(n_features), constraint, bound)
     if metric == "diag":
         return scales
-    if metric == "dense" and n_features > MOST_DENSE_FEATURES:
-        raise InputError(
-            f'metric="dense" is for at most {MOST_DENSE_FEATURES} features, not {n_features}; use '
-            '"cayley" or "householder" for more'
-        )
     rotation = make_rotation(metric, depth)
     n_parameters = rotation.n_parameters(n_features)
     shared = SharedRotation(jnp.zeros(n_parameters, dtype), rotation)

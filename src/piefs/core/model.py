@@ -8,30 +8,12 @@ they are differentiable and can be compiled. Tables of any length go through
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from piefs.core.ritz import Whitening
-from piefs.core.trees import in_precision
-
-if TYPE_CHECKING:
-    from piefs.core.metric import MetricField
-
 Array = Any
 """An array of numpy or of JAX."""
-
-
-class Maps(Protocol):
-    """A stack of K coordinate maps φ_1 … φ_K on ℝᵈ."""
-
-    def coordinates(self, x: Array) -> Array:
-        """Φ(x), shape (n, K), at points (n, d)."""
-        ...
-
-    def coordinates_and_gradients(self, x: Array) -> tuple[Array, Array]:
-        """Φ(x), shape (n, K), and the gradients ∇φ_k(x), shape (n, K, d)."""
-        ...
 
 
 class Readout(NamedTuple):
@@ -68,6 +50,7 @@ class Scaling:
 class Model:
     """x ↦ Φ(scaling(x)) = M (φ_1, …, φ_K) and the readout on top.
 
+    `maps` have `coordinates(x)`, (n, K), and `coordinates_and_gradients(x)`, the latter (n, K, d).
     `mixing` M is K × K, lower triangular, and I if the trained maps are the coordinates; `readout`
     has no outputs if training had no labels; `units` are those of a regression's targets, and
     `spread` reads the logarithms of its errors' standard deviations off the coordinates.
@@ -76,7 +59,7 @@ class Model:
     scaling: Scaling | None
     maps: Any
     mixing: Array
-    metric: MetricField | Any
+    metric: Any
     readout: Readout
     units: Scaling | None = None
     spread: Readout | None = None
@@ -106,21 +89,3 @@ class Model:
         """∇φ_k of the coordinates in the inputs that the maps see, shape (n, K, d)."""
         _, gradients = self.maps.coordinates_and_gradients(self.scaled(x))
         return self.mixing @ gradients
-
-
-def finished(
-    maps: Any,
-    metric: Any,
-    readout: Readout,
-    scaling: Scaling | None,
-    whitening: Whitening,
-    dtype: Any,
-) -> Model:
-    """A model of trained maps, on the host and of type `dtype`, with whitened coordinates.
-
-    The readout reads what it read before; its columns for maps beyond these are dropped.
-    """
-    mixing, unmixing = whitening
-    weights = np.asarray(readout.weights)[:, : len(mixing)] @ unmixing
-    parts = in_precision((maps, mixing, metric, Readout(weights, np.asarray(readout.bias))), dtype)
-    return Model(scaling, *parts)

@@ -131,10 +131,9 @@ def init_mlp(
     are uniform on ±1/√fan_in, so that not every ReLU kink passes through the origin.
     `output_scale` multiplies the last layer: at 0 the network starts as the constant 0.
     """
-    dtype = dtype or float
 
     def uniform(bound: float, *shape: int) -> Array:  # by numpy: JAX compiles for every new shape
-        return jnp.asarray(random.uniform(-bound, bound, shape), dtype)
+        return jnp.asarray(random.uniform(-bound, bound, shape), dtype or float)
 
     weights, biases = [], []
     for layer, (fan_in, fan_out) in enumerate(pairwise(sizes)):

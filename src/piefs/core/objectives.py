@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -16,11 +17,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from jax.typing import ArrayLike
 
 from piefs.core.gradients import energy_sum
 from piefs.core.losses import (
-    HalfSums,
     Readout,
     ReadoutLoss,
     WeightedSum,
@@ -30,7 +29,6 @@ from piefs.core.losses import (
     half_sums,
     row_half_sums,
     split_gram_error,
-    squared_log_scales,
     weighted_sum,
 )
 from piefs.core.maps import ScalarMap
@@ -75,19 +73,11 @@ Total = Callable[[Any], Any]
 """Adds up sums over rows, a pytree, over all devices that share a batch."""
 
 
-class Turn(NamedTuple):
-    """What a loss needs beyond parameters and batch.
-
-    k: the map that descends, counted from 0, and frozen_error, the Gram error of those before it,
-    if maps are trained one by one.
-    """
-
-    k: int | Array = 0
-    frozen_error: ArrayLike = 0.0
-    total: Total = lambda sums: sums
+def of_one_device(sums: Any) -> Any:
+    """The `Total` of a batch that is not shared."""
+    return sums
 
 
-FIRST = Turn()
 Losses = tuple[Array, StepRecord]
 
 
@@ -95,8 +85,12 @@ class Objective(eqx.Module):
     """A loss of sums over a batch's rows. It is a pytree: its numbers are traced."""
 
     @abstractmethod
-    def __call__(self, params: Trainable, batch: Batch, turn: Turn = FIRST) -> Losses:
+    def __call__(self, params: Trainable, batch: Batch, total: Total = of_one_device) -> Losses:
         """The loss and its parts."""
+
+    def after(self, k: int, frozen_error: float) -> Objective:
+        """The objective once k maps are frozen, whose Gram error on all rows is `frozen_error`."""
+        return self
 
 
 class SequentialObjective(Objective):
@@ -106,7 +100,7 @@ class SequentialObjective(Objective):
 
     The paper's L_orth is that of the batch, whose own noise (a multiple of k²/B) closes the gate of
     the weights. With `population_gram` it is that of all `n_rows`: exact for the frozen maps, and
-    unbiased for what the active one adds.
+    unbiased for what the active one adds. Map k, counted from 0, descends.
     """
 
     weighting: Weighting = eqx.field(static=True)
@@ -114,28 +108,34 @@ class SequentialObjective(Objective):
     anisotropy: float = eqx.field(static=True, default=0.0)
     population_gram: bool = eqx.field(static=True, default=False)
     n_rows: float = float("inf")
+    k: int | Array = 0
+    frozen_error: float | Array = 0.0
 
-    def __call__(self, params: Trainable, batch: Batch, turn: Turn = FIRST) -> Losses:
+    def after(self, k: int, frozen_error: float) -> SequentialObjective:
+        return replace(self, k=k, frozen_error=frozen_error)
+
+    def __call__(self, params: Trainable, batch: Batch, total: Total = of_one_device) -> Losses:
         """L on a batch. Comments name Algorithm 1's lines."""
         # 4: evaluate Φ_{1:k} with θ_j fixed for j < k and the current iterate θ_k.
         phi_k, gradient = params.phi.value_and_gradient(batch.x)
-        phi = batch.frozen + phi_k[:, None] * (jnp.arange(batch.frozen.shape[1]) == turn.k)
+        phi = batch.frozen + phi_k[:, None] * (jnp.arange(batch.frozen.shape[1]) == self.k)
         # 5: accumulate Ĉ_k, ‖A∇φ_k‖² and the cross-entropy, columns j > k being zero.
-        by_row = self.population_gram
-        gram = row_half_sums(phi, batch.weight, turn.k) if by_row else gram_sum(phi, batch.weight)
+        if self.population_gram:
+            gram = row_half_sums(phi, batch.weight, self.k)
+        else:
+            gram = gram_sum(phi, batch.weight)
         energy = energy_sum(params.metric, batch.x, gradient, batch.weight)
         energy, readout = WeightedSum(energy, jnp.sum(batch.weight)), None
         if self.readout_loss is not None:
             losses = self.readout_loss(params.readout(phi), batch.target)
             readout = weighted_sum(losses, batch.label_weight)
         scales = _log_scales(self.anisotropy, params, batch)
-        gram, energy, readout, scales = turn.total((gram, energy, readout, scales))
+        gram, energy, readout, scales = total((gram, energy, readout, scales))
         # 6: refresh the weights from the totals, constants in the differentiation.
-        if isinstance(gram, HalfSums):
-            added = split_gram_error(gram, self.n_rows)
-            orth = jnp.asarray(turn.frozen_error, added.dtype) + added
+        if self.population_gram:
+            orth = self.frozen_error + split_gram_error(gram, self.n_rows)
         else:
-            orth = gram_error(gram.mean, turn.k + 1)
+            orth = gram_error(gram.mean, self.k + 1)
         class_ = jnp.zeros_like(orth) if readout is None else readout.mean
         weights = jax.lax.stop_gradient(self.weighting(jnp.maximum(orth, 0), class_))
         loss, record = _weighted(weights, orth, class_, energy.mean)
@@ -158,7 +158,7 @@ class JointObjective(Objective):
     population_gram: bool = eqx.field(static=True, default=True)
     anisotropy: float = eqx.field(static=True, default=0.0)
 
-    def __call__(self, params: Trainable, batch: Batch, turn: Turn = FIRST) -> Losses:
+    def __call__(self, params: Trainable, batch: Batch, total: Total = of_one_device) -> Losses:
         """L of a stack of maps, and its parts."""
         phi, energy = _values_and_energy(params, batch)
         gram = (half_sums if self.population_gram else gram_sum)(phi, batch.weight)
@@ -168,8 +168,8 @@ class JointObjective(Objective):
             by_prefix = losses(within_prefixes(params.readout)).T
             readout = weighted_sum(by_prefix, batch.label_weight)
         scales = _log_scales(self.anisotropy, params, batch)
-        gram, energy, readout, scales = turn.total((gram, energy, readout, scales))
-        if isinstance(gram, HalfSums):
+        gram, energy, readout, scales = total((gram, energy, readout, scales))
+        if self.population_gram:
             orth = split_gram_error(gram, self.n_rows)
         else:
             orth = gram_error(gram.mean)
@@ -194,7 +194,7 @@ class SpectralObjective(Objective):
     anisotropy: float = eqx.field(static=True, default=0.0)
     has_energy: bool = eqx.field(static=True, default=True)
 
-    def __call__(self, params: Trainable, batch: Batch, turn: Turn = FIRST) -> Losses:
+    def __call__(self, params: Trainable, batch: Batch, total: Total = of_one_device) -> Losses:
         """L of a stack of maps. The distance is recorded as `loss_class`, L_orth only recorded."""
         if self.has_energy:
             phi, energy = _values_and_energy(params, batch)
@@ -204,7 +204,7 @@ class SpectralObjective(Objective):
         distance = weighted_sum(jnp.sum((phi - batch.target) ** 2, axis=1), batch.weight)
         scales = _log_scales(self.anisotropy, params, batch)
         sums = half_sums(phi, batch.weight), energy, distance, scales
-        gram, energy, distance, scales = turn.total(sums)
+        gram, energy, distance, scales = total(sums)
         orth = jax.lax.stop_gradient(split_gram_error(gram))
         weights = LossWeights(0.0, 1.0, self.smoothness)
         loss, record = _weighted(weights, orth, distance.mean, energy.mean)
@@ -219,15 +219,15 @@ def _weighted(weights: LossWeights, orth: Array, class_: Array, mde: Array) -> L
 def _values_and_energy(params: Trainable, batch: Batch) -> tuple[Array, WeightedSum]:
     """Φ on a batch, shape (n, K), and the sum of the maps' energies."""
     values, gradients = jax.vmap(lambda phi: phi.value_and_gradient(batch.x))(params.phi)
-    energy_of_one = lambda gradient: energy_sum(params.metric, batch.x, gradient, batch.weight)  # noqa: E731
-    total = jnp.sum(jax.vmap(energy_of_one)(gradients))
-    return values.T, WeightedSum(total, jnp.sum(batch.weight))
+    energies = jax.vmap(lambda gradient: energy_sum(params.metric, batch.x, gradient, batch.weight))
+    return values.T, WeightedSum(jnp.sum(energies(gradients)), jnp.sum(batch.weight))
 
 
 def _log_scales(anisotropy: float, params: Trainable, batch: Batch) -> WeightedSum | None:
     if not anisotropy:
         return None
-    return weighted_sum(squared_log_scales(params.metric.log_scales(batch.x)), batch.weight)
+    squares = jnp.mean(params.metric.log_scales(batch.x) ** 2, axis=-1)
+    return weighted_sum(squares, batch.weight)
 
 
 def _penalty(anisotropy: float, scales: WeightedSum | None) -> Array | float:
@@ -241,11 +241,6 @@ def for_prefixes(readout: Readout, *, nested: bool) -> Readout:
     """A stack of copies: one for each prefix of the maps, or only one, for all maps."""
     n_prefixes = readout.weights.shape[1] if nested else 1
     return jax.tree.map(lambda a: np.broadcast_to(a, (n_prefixes, *a.shape)).copy(), readout)
-
-
-def all_maps_readout(readouts: Readout) -> Readout:
-    """The readout of all maps, the last of the stack."""
-    return jax.tree.map(lambda a: np.asarray(a)[-1], readouts)
 
 
 def within_prefixes(readouts: Readout) -> Readout:

@@ -39,11 +39,6 @@ def whitening(c: np.ndarray) -> Whitening:
     return Whitening(scipy.linalg.solve_triangular(factor, np.eye(len(c)), lower=True), factor)
 
 
-def not_whitened(n: int) -> Whitening:
-    """The identity: n coordinates as they are."""
-    return Whitening(np.eye(n), np.eye(n))
-
-
 class Ritz(NamedTuple):
     """Ritz values, smallest first, and the rotation R whose rows mix Φ into their coordinates."""
 

@@ -12,6 +12,7 @@ import copy
 import dataclasses
 from collections.abc import Iterable, Iterator
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -28,8 +29,7 @@ KINDS = {
     "KernelMaps": "kernel",
     **dict.fromkeys(("Off", "Diag", "SharedDiag"), "metric"),
     **dict.fromkeys(("RotatedDiag", "SharedRotation", "Composed"), "metric"),
-    **dict.fromkeys(("Trotter", "Chain", "Brickwall", "Butterfly"), "rotations"),
-    **dict.fromkeys(("Householder", "Cayley", "Exponential", "Dense"), "rotations"),
+    **dict.fromkeys(("Trotter", "Chain", "Butterfly", "Cayley"), "rotations"),
 }
 """What a document may name, and the module of `piefs.core` it lives in."""
 
@@ -59,12 +59,8 @@ def structure_of(tree: Any) -> Any:
 
 def tree_of(structure: Any, arrays: dict[str, np.ndarray]) -> Any:
     """The tree of a structure with the given arrays, which must be those it names and no others."""
-    rest = dict(arrays)
-    largest = max((max(array.shape, default=0) for array in rest.values()), default=0)
-    tree = _built(structure, rest, "", largest)
-    if rest:
-        raise ModelFileError(f"{MISMATCH}: {', '.join(sorted(rest)[:3])}")
-    return tree
+    largest = max((max(array.shape, default=0) for array in arrays.values()), default=0)
+    return filled(_of_shapes(structure, largest), arrays)
 
 
 def filled(like: Any, arrays: dict[str, np.ndarray]) -> Any:
@@ -74,7 +70,10 @@ def filled(like: Any, arrays: dict[str, np.ndarray]) -> Any:
         raise ModelFileError(f"{MISMATCH}: {', '.join(differing[:3])}")
     for name, leaf in expected.items():
         leaf = leaf if _is_shape(leaf) else np.asarray(leaf)
-        _check(name, arrays[name], str(leaf.dtype), list(leaf.shape))
+        dtype, shape, array = str(leaf.dtype), list(leaf.shape), arrays[name]
+        if (str(array.dtype), list(array.shape)) != (dtype, shape):
+            says = f"{name} is {array.dtype}{list(array.shape)}, not {dtype}{shape}"
+            raise ModelFileError(f"{MISMATCH}: {says}")
     return _filled(like, arrays)
 
 
@@ -97,11 +96,9 @@ def _filled(like: Any, arrays: dict[str, np.ndarray], path: str = "") -> Any:
     if children is None:
         return None if like is None else arrays[path]
     parts = {name: _filled(child, arrays, _joined(path, name)) for name, child in children}
-    if isinstance(like, dict):
-        return dict(zip(like, parts.values(), strict=True))
     if _is_sequence(like):
         return type(like)(parts.values())
-    if isinstance(like, tuple):
+    if isinstance(like, dict | tuple):
         return type(like)(**parts)
     tree = copy.copy(like)
     for name, part in parts.items():
@@ -116,7 +113,7 @@ def _joined(path: str, name: str) -> str:
 def _children(tree: Any) -> Iterable[tuple[str, Any]] | None:
     """What a tree is made of, by name; None if it is a leaf."""
     if isinstance(tree, dict):
-        return ((str(name), child) for name, child in tree.items())
+        return tree.items()
     if _is_sequence(tree):
         return ((str(i), child) for i, child in enumerate(tree))
     if isinstance(tree, tuple) or (dataclasses.is_dataclass(tree) and not _is_shape(tree)):
@@ -148,39 +145,30 @@ def _class_of(kind: str) -> Any:
     return getattr(import_module(f"piefs.core.{KINDS[kind]}"), kind)
 
 
-def _built(structure: Any, arrays: dict[str, np.ndarray], path: str, largest: int) -> Any:
-    """The tree at a path; the arrays that it takes leave `arrays`."""
+def _of_shapes(structure: Any, largest: int) -> Any:
+    """A structure's tree, with a type and a shape in place of each array."""
     if structure is None:
         return None
     if isinstance(structure, list):
-        parts = enumerate(structure)
-        return tuple(_built(one, arrays, _joined(path, str(i)), largest) for i, one in parts)
+        return tuple(_of_shapes(one, largest) for one in structure)
     if "kind" not in structure:
-        if path not in arrays:
-            raise ModelFileError(f"{MISMATCH}: {path}")
-        array = arrays.pop(path)
-        _check(path, array, structure["dtype"], structure["shape"])
-        return array
+        return SimpleNamespace(dtype=structure["dtype"], shape=structure["shape"])
+    return _object(structure, largest)
+
+
+def _object(structure: dict[str, Any], largest: int) -> Any:
     if structure["kind"] not in KINDS:
         raise ModelFileError(f"unknown kind {structure['kind']!r} in model.json")
     kind = _class_of(structure["kind"])
     static = {name: _static(structure[name], largest) for name in _names(kind, static=True)}
     fields = getattr(kind, "__dataclass_fields__", {})  # a model of earlier versions may lack some
     parts = {name: None for name, f in fields.items() if f.default is None} | structure
-    children = {n: _built(parts[n], arrays, _joined(path, n), largest) for n in _names(kind)}
-    return kind(**static, **children)
+    return kind(**static, **{name: _of_shapes(parts[name], largest) for name in _names(kind)})
 
 
 def _static(value: Any, largest: int) -> Any:
     if isinstance(value, dict):
-        return _built(value, {}, "", largest)
+        return _object(value, largest)
     if isinstance(value, int) and abs(value) > largest:  # how often parts of an array are repeated
         raise ModelFileError(f"{MISMATCH}: {value} is more than any array's length")
     return value
-
-
-def _check(name: str, array: np.ndarray, dtype: str, shape: list[int]) -> None:
-    if str(array.dtype) != dtype or list(array.shape) != shape:
-        raise ModelFileError(
-            f"{MISMATCH}: {name} is {array.dtype}{list(array.shape)}, not {dtype}{shape}"
-        )

@@ -59,11 +59,8 @@ class Dampened:
         """The weights at the current losses; with `normalize` they sum to one."""
         delta = DAMPENINGS[self.dampening]
         r_orth, r_class = gram_error / self.t_orth, class_loss / self.t_class
-        weights = LossWeights(
-            _module(r_orth).ones_like(r_orth),
-            delta(r_orth),
-            delta(_module(r_orth).maximum(r_orth, r_class)),
-        )
+        r_mde = _module(r_orth).maximum(r_orth, r_class)
+        weights = LossWeights(1.0, delta(r_orth), delta(r_mde))
         if not self.normalize:
             return weights
         total = sum(weights)

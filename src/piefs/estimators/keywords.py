@@ -43,7 +43,7 @@ PARAMETERS = """
     metric : str, Metric or callable
         A(x) inside the Dirichlet energy: "off" (the identity), "diag" (a scaling Λ), "agop" (the
         best metric that all points share), or a rotation followed by a scaling ("trotter",
-        "chain", "brickwall", "butterfly", "householder", "cayley", "exponential", "dense").
+        "chain", "butterfly", "cayley").
         `Metric(name, scope, constraint, bound, depth, hidden, anisotropy)` has its options; a
         function (key, n_features) -> MetricField gives a metric of your own. The solver "eigen"
         learns a scaling of the inputs, "diag", or takes none, "off".

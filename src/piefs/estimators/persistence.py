@@ -17,6 +17,7 @@ from piefs.core.trees import MISMATCH, named_arrays, structure_of, tree_of
 from piefs.core.weighting import Dampened, Static
 from piefs.data.files import DAMAGE, described, read_folder, write_folder
 from piefs.errors import InputError, ModelFileError
+from piefs.training.checks import METRICS
 from piefs.training.config import Metric, Optimizer, Settings
 from piefs.training.diagnosis import Finding
 
@@ -106,6 +107,11 @@ def _estimator(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     model: Any
     if document["estimator"] not in ESTIMATORS:
         raise ModelFileError(f"unknown estimator {document['estimator']!r}")
+    metric = document["settings"]["metric"]
+    name = metric["name"] if isinstance(metric, dict) else metric  # format 2 has the name alone
+    if name not in METRICS:
+        written_by = document["versions"]["piefs"]
+        raise ModelFileError(f'no metric "{name}" in this version: load it with piefs {written_by}')
     if document["format_version"] == FORMAT_2:
         from piefs.estimators import format2
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 ACTIVATIONS = ("relu", "tanh", "softplus", "gelu", "silu", "sin")
 CONSTRAINTS = ("volume", "trace")
-DEEP = ("brickwall", "butterfly", "householder", "cayley", "exponential")
-"""The rotations that come in sizes: sweeps, repetitions, reflections (an even number), ranks."""
-ROTATIONS = ("trotter", "chain", *DEEP, "dense")
+DEEP = ("butterfly", "cayley")
+"""The rotations that come in sizes: repetitions, and ranks."""
+ROTATIONS = ("trotter", "chain", *DEEP)
 METRICS = ("off", "diag", *ROTATIONS, "agop")
 SCOPES = ("local", "global", "global-scales", "global-rotation", "composed")
 """Λ(x)U(x); ΛU; ΛU(x); Λ(x)U; Λ(x)U(x)V."""
@@ -121,5 +121,3 @@ def check_metric(metric: Metric) -> None:
     if depth is not None and name not in DEEP:
         listed = ", ".join(f'"{one}"' for one in DEEP)
         raise InputError(f'a depth has no meaning for metric="{name}": it is for {listed}')
-    if name == "householder" and depth is not None and depth % 2:
-        raise InputError(f"the depth of householder must be even, not {depth} reflections")

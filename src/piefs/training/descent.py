@@ -11,8 +11,9 @@ import numpy as np
 
 from piefs.core.losses import ReadoutLoss, cross_entropy, squared_error
 from piefs.core.maps import unstack
-from piefs.core.model import Model, Readout, finished
-from piefs.core.ritz import not_whitened, whitening
+from piefs.core.model import Model, Readout
+from piefs.core.ritz import whitening
+from piefs.core.trees import in_precision
 from piefs.errors import InputError
 from piefs.training.batches import Samples, Validation
 from piefs.training.callbacks import Callback, Stage, notify
@@ -100,9 +101,12 @@ def _finished(state: TrainState, samples: Samples, settings: Settings, task: Tas
     """The model of the maps that a state has, measured on the rows."""
     raw = coordinates_of(state.maps, samples.x, samples.devices)
     gram = weighted_gram(raw, samples.weights, samples.devices)
-    whitener = whitening(gram) if settings.whiten else not_whitened(len(gram))
-    metric, readout = state.params.metric, state.readout
-    model = finished(state.maps, metric, readout, None, whitener, samples.x.dtype)
+    mixing, unmixing = whitening(gram if settings.whiten else np.eye(len(gram)))
+    metric, (weights, bias) = state.params.metric, state.readout
+    # It reads what it read before; columns for maps that were not begun go.
+    readout = Readout(np.asarray(weights)[:, : len(mixing)] @ unmixing, np.asarray(bias))
+    parts = in_precision((state.maps, mixing, metric, readout), samples.x.dtype)
+    model = Model(None, *parts)
     phi = evaluate(model, samples.x, devices=samples.devices)
     if settings.solver == "spectral" and samples.target is not None:
         model = replace(model, readout=solved_readout(phi, samples, task.n_outputs))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from piefs.core.losses import ReadoutLoss, cross_entropy
-from piefs.core.objectives import Batch
+from piefs.core.objectives import Batch, Objective
 from piefs.training.batches import Samples, Validation, feed
 from piefs.training.callbacks import Callback
 from piefs.training.config import Settings
@@ -32,7 +32,7 @@ from piefs.training.state import (
     with_rate_cut,
     with_turn_over,
 )
-from piefs.training.step import Steps, TurnLoss, descend, objective_for
+from piefs.training.step import Steps, descend, objective_for
 
 
 @telling_of_loss()
@@ -64,7 +64,7 @@ def train(
     is_over = False
 
     for k in range(state.k, K, at_once):  # 1: for k = 1 to K do
-        loss = TurnLoss(objective, k, columns.frozen_gram_error(samples.weights))  # 3: fix θ_j
+        loss = objective.after(k, columns.frozen_gram_error(samples.weights))  # 3: fix θ_j
         for chunk in feed(samples, columns.values, settings, k, state.step):  # 2: until the budget
             if devices.any(is_over or has_converged(state, settings)):  # is exhausted do
                 break
@@ -83,7 +83,7 @@ def train(
 def _stepped(
     state: TrainState,
     chunk: tuple[Batch, int, int],
-    loss: TurnLoss,
+    loss: Objective,
     samples: Samples,
     settings: Settings,
 ) -> TrainState:

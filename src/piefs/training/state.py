@@ -17,7 +17,7 @@ from piefs.core.losses import Readout, init_readout
 from piefs.core.maps import ScalarMap, init_map, is_single, stack, unstack
 from piefs.core.metric import MetricField, init_metric
 from piefs.core.networks import generator
-from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, for_prefixes
+from piefs.core.objectives import StepRecord, Trainable, for_prefixes
 from piefs.errors import DivergedError
 from piefs.training.batches import Row, Samples, Validation, some_rows
 from piefs.training.callbacks import has_stalled
@@ -73,9 +73,11 @@ class TrainState:
 
     @property
     def readout(self) -> Readout:
-        """The readout of all maps."""
+        """The readout of all maps, which is the last where each prefix has one."""
         readout = self.params.readout
-        return readout if readout.bias.ndim == 1 else all_maps_readout(readout)
+        if readout.bias.ndim == 1:
+            return readout
+        return Readout(np.asarray(readout.weights)[-1], np.asarray(readout.bias)[-1])
 
     @property
     def is_between_turns(self) -> bool:
@@ -239,6 +241,7 @@ def with_metric_refreshed(
         return state
     n = len(samples)
     rows = some_rows(settings.seed, n, MOST_ROWS) if n > MOST_ROWS else slice(n)
-    found = outer_product(state.maps, samples.x[rows], samples.weights[rows])
+    weights = samples.weights[rows]
+    found = outer_product(state.maps, samples.x[rows], weights / weights.sum())
     params = eqx.tree_at(lambda p: p.metric, state.params, metric.refreshed(found))
     return replace(state, params=params)

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -27,15 +26,12 @@ from jax.typing import ArrayLike
 
 from piefs.core.losses import ReadoutLoss
 from piefs.core.objectives import (
-    Batch,
     JointObjective,
     Objective,
     SequentialObjective,
     SpectralObjective,
-    StepRecord,
     Total,
-    Trainable,
-    Turn,
+    of_one_device,
 )
 from piefs.training.batches import Samples
 from piefs.training.config import Optimizer, Settings
@@ -45,20 +41,6 @@ TRANSFORMS: dict[str, optax.GradientTransformation] = {
     "adam": optax.scale_by_adam(),
     "sgd": optax.trace(decay=0.9),
 }
-
-
-class TurnLoss(eqx.Module):
-    """An objective with k maps frozen before it, whose Gram error on all rows is `frozen_error`."""
-
-    objective: Objective
-    k: int | Array = 0
-    frozen_error: ArrayLike = 0.0
-
-    def __call__(
-        self, params: Trainable, batch: Batch, total: Total = lambda sums: sums
-    ) -> tuple[Array, StepRecord]:
-        """L on a batch, and its parts."""
-        return self.objective(params, batch, Turn(self.k, self.frozen_error, total))
 
 
 def objective_for(
@@ -110,7 +92,7 @@ def descend(
     compilation serves every map, budget and decay. The devices of a `mesh` share the rows.
     """
     is_alone = mesh is None
-    total = (lambda sums: sums) if is_alone else total_of_devices
+    total = of_one_device if is_alone else total_of_devices
 
     def run(chunk: Any, params: Any, opt_state: optax.OptState, loss: Any, steps: Steps) -> tuple:
         def step(i: ArrayLike, carry: tuple) -> tuple:
@@ -123,7 +105,7 @@ def descend(
             return params, opt_state, jax.tree.map(jnp.add, sums, record)
 
         first = jax.tree.map(lambda a: a[0], chunk)
-        record = jax.eval_shape(lambda: loss(params, first, lambda sums: sums)[1])
+        record = jax.eval_shape(lambda: loss(params, first, of_one_device)[1])
         zeros = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), record)
         end = jax.lax.fori_loop(0, steps.n, step, (params, opt_state, zeros))
         return *end, is_finite(end)

@@ -58,16 +58,18 @@ def collect(
     left_out, honest = getattr(estimator, "left_out_", None), phi
     if left_out is not None:  # rows' own labels would make a probe trust their coordinates
         honest = phi | {"train": left_out[: len(data.train)]}
-    n_classes, judged = len(data.class_names), {}
+    judged: dict[str, Judged] = {}
     if readout is not None:
+        n_classes = len(data.class_names)
         judged = {name: judge(readout, part, n_classes) for name, part in data.splits.items()}
     shares, of_metric = relevance_of(estimator, data)
-    held_out = {name: data.splits[name] for name in ("validation", "test")}
-    grams = {name: weighted_gram(phi[name], np.ones(len(phi[name]))) for name in held_out}
+    about = ("name", "description", "feature_names", "class_names", "image_shape")
+    n_rows = {name: len(part) for name, part in data.splits.items()}
+    gram = weighted_gram(phi["validation"], np.ones(n_rows["validation"]))
     return {
         "format": FORMAT,
-        "task": task,
-        "data": _described(data, notices),
+        "data": {name: getattr(data, name) for name in about}
+        | {"target": data.target_name, "n_rows": n_rows, "notices": list(notices)},
         "rows": shown_rows(data, phi, judged, shares.sum(axis=1)),
         "baselines": baselines(data, task, phi["train"].shape[1]) if with_baselines else [],
         "by_maps": probe_scores_by_maps(honest, data) if judged else None,
@@ -76,10 +78,10 @@ def collect(
             "metric": None if of_metric is None else pack(of_metric),
         },
         "dependence": [] if data.image_shape else dependence(estimator, data, shares),
-        "gram": {name: pack(gram) for name, gram in grams.items()},
+        "gram": {"validation": pack(gram)},
         "judged": {
-            name: _judgement(judged[name], part, n_classes)
-            for name, part in held_out.items()
+            name: _judgement(judged[name], data.splits[name])
+            for name in ("validation", "test")
             if judged
         },
         "facts": data_facts(data, encoder),
@@ -98,32 +100,23 @@ def read_evidence(path: Path) -> Document:
 # --- the data ------------------------------------------------------------------------------------
 
 
-def _described(data: Dataset, notices: Sequence[str]) -> Document:
-    names = ("name", "description", "feature_names", "class_names", "image_shape")
-    about = {name: getattr(data, name) for name in names}
-    n_rows = {name: len(part) for name, part in data.splits.items()}
-    return about | {"target": data.target_name, "n_rows": n_rows, "notices": list(notices)}
-
-
 def data_facts(data: Dataset, encoder: TableEncoder) -> Document:
-    """Properties of the data that may spoil a model."""
+    """Properties of the data that may spoil a model.
+
+    Among them: how many training rows are repeated, and how many held-out rows are training rows.
+    """
     dropped = [c.name for c in encoder.columns if c.kind == "dropped" and c.reason == "constant"]
-    facts: Document = {"constant_columns": dropped, **_duplicates(data)}
-    if len(data.class_names) > 1:
-        n = len(data.class_names)
-        counts = {k: np.bincount(part.y, minlength=n) for k, part in data.splits.items()}
-        facts["class_counts"] = {name: count.tolist() for name, count in counts.items()}
+    facts: Document = {"constant_columns": dropped, "repeated": None, "leaked": None}
+    if sum(part.x.size for part in data.splits.values()) <= MAX_CELLS:
+        train, *held_out = ([row.tobytes() for row in part.x] for part in data.splits.values())
+        known = set(train)
+        facts["repeated"] = len(train) - len(known)
+        facts["leaked"] = sum(row in known for rows in held_out for row in rows)
+    if (n := len(data.class_names)) > 1:
+        facts["class_counts"] = {
+            name: np.bincount(part.y, minlength=n).tolist() for name, part in data.splits.items()
+        }
     return facts
-
-
-def _duplicates(data: Dataset) -> dict[str, int | None]:
-    """The number of repeated training rows, and of held-out rows that are training rows too."""
-    if sum(part.x.size for part in data.splits.values()) > MAX_CELLS:
-        return {"repeated": None, "leaked": None}
-    train, validation, test = ([row.tobytes() for row in p.x] for p in data.splits.values())
-    known = set(train)
-    leaked = sum(row in known for row in validation + test)
-    return {"repeated": len(train) - len(known), "leaked": leaked}
 
 
 def _plane(data: Dataset) -> Document | None:
@@ -143,16 +136,14 @@ def relevance_of(estimator: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray 
     Of the closed form these are shares of λ.
     """
     model, x = estimator.model_, data.train.x[:RELEVANCE_ROWS]
-    slopes = slopes_by_map(model, x)
-    shares = slopes / np.maximum(slopes.sum(axis=0), np.finfo(float).tiny)
-    if estimator.settings_.metric.name == "off":
-        return shares, None
-    if not needs_jax(model):
-        rates = kernel_rates(model)
-        return shares, rates / rates.sum()
-    if x.shape[1] > MAX_METRIC_FEATURES:
-        return shares, None
-    return shares, column_relevance(inverse_metric(model, x))
+    slopes, of_metric = slopes_by_map(model, x), None
+    if estimator.settings_.metric.name != "off":
+        if not needs_jax(model):
+            rates = kernel_rates(model)
+            of_metric = rates / rates.sum()
+        elif x.shape[1] <= MAX_METRIC_FEATURES:
+            of_metric = column_relevance(inverse_metric(model, x))
+    return slopes / np.maximum(slopes.sum(axis=0), np.finfo(float).tiny), of_metric
 
 
 def dependence(estimator: Any, data: Dataset, shares: np.ndarray) -> list[Document]:
@@ -162,15 +153,14 @@ def dependence(estimator: Any, data: Dataset, shares: np.ndarray) -> list[Docume
     were observed.
     """
     rows = data.train.x[:DEPENDENCE_ROWS]
-    leading = min(N_LEADING, shares.shape[1])
-    order = np.argsort(-shares[:, :leading].sum(axis=1), kind="stable")[:N_INPUTS]
+    order = np.argsort(-shares[:, :N_LEADING].sum(axis=1), kind="stable")[:N_INPUTS]
     found = []
     for feature in sorted(order.tolist()):
         values = _grid(data.train.x[:, feature])
         moved = np.repeat(rows[None], len(values), axis=0)
         moved[:, :, feature] = values[:, None]
-        phi = estimator.transform(moved.reshape(-1, rows.shape[1]))[:, :leading]
-        curves = phi.reshape(len(values), len(rows), leading).mean(axis=1)
+        phi = estimator.transform(moved.reshape(-1, rows.shape[1]))[:, :N_LEADING]
+        curves = phi.reshape(len(values), len(rows), -1).mean(axis=1)
         name = data.feature_names[feature]
         found.append({"name": name, "values": values.tolist(), "curves": curves.tolist()})
     return found
@@ -184,15 +174,15 @@ def _grid(column: np.ndarray) -> np.ndarray:
     return np.unique(np.quantile(column, np.linspace(0.01, 0.99, N_VALUES)).astype(float))
 
 
-def _judgement(judged: Judged, part: Split, n_classes: int) -> Document:
+def _judgement(judged: Judged, part: Split) -> Document:
     """Predictions against the truth: pairs of numbers, or counts by class and by confidence."""
-    if not n_classes:
+    if judged.predicted.dtype.kind == "f":
         rows = np.random.default_rng(0).permutation(len(part))[:MAX_POINTS]
         return {"truth": part.y[rows].tolist(), "predicted": judged.predicted[rows].tolist()}
-    counts = confusion_matrix(part.y, judged.predicted, labels=np.arange(n_classes))
-    bins = confidence_bins(part.y, judged.probabilities)._asdict()
+    classes = np.arange(judged.probabilities.shape[1])
+    bins = confidence_bins(part.y, judged.probabilities)
     return {
-        "confusion": counts.tolist(),
+        "confusion": confusion_matrix(part.y, judged.predicted, labels=classes).tolist(),
         "bins": {name: values.tolist() for name, values in bins.items()},
     }
 
@@ -210,7 +200,7 @@ def baselines(data: Dataset, task: str, n_components: int) -> list[Document]:
         train = train.take(np.sort(np.random.default_rng(0).choice(n, most, replace=False)))
         note = f"fitted on {most:,} rows"
     models = _models(data, task, n_components)
-    return [_fitted(name, model, train, data, note) for name, model in models.items()]
+    return [{"name": name} | _fitted(model, train, data, note) for name, model in models.items()]
 
 
 def _models(data: Dataset, task: str, k: int) -> dict[str, Any]:
@@ -220,11 +210,8 @@ def _models(data: Dataset, task: str, k: int) -> dict[str, Any]:
             "ridge": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
             "gradient boosting": HistGradientBoostingRegressor(random_state=0),
         }
-    linear = StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS)
-    found: dict[str, Any] = {
-        "majority class": DummyClassifier(strategy="prior"),
-        "logistic regression": make_pipeline(*linear),
-    }
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
+    found = {"majority class": DummyClassifier(strategy="prior"), "logistic regression": linear}
     if task == "unsupervised":
         k = min(k, *data.train.x.shape)
         pca = make_pipeline(linear[0], PCA(k, random_state=0), linear[1])
@@ -234,12 +221,11 @@ def _models(data: Dataset, task: str, k: int) -> dict[str, Any]:
     return found
 
 
-def _fitted(name: str, model: Any, train: Split, data: Dataset, note: str) -> Document:
+def _fitted(model: Any, train: Split, data: Dataset, note: str) -> Document:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # PIEFS' scores raise it too
-            scores = scores_by_split(model.fit(train.x, train.y), data)
+            return {"scores": scores_by_split(model.fit(train.x, train.y), data), "note": note}
     except ValueError as error:  # scikit-learn refuses the rows: the page says so and goes on
-        scores, note = {}, f"not fitted: {' '.join(str(error).split())[:120]}"
-    return {"name": name, "scores": scores, "note": note}
+        return {"scores": {}, "note": f"not fitted: {' '.join(str(error).split())[:120]}"}

@@ -31,7 +31,6 @@ from piefs.report.scores import SCORES, SHOWN
 
 WIDE_POINTS = 330
 MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
-SPLITS = ("validation", "test")
 FOR_SCRIPT = ("class_names", "target", "image_shape")
 BETTER: dict[str, Any] = dict.fromkeys(("accuracy", "f1", "roc_auc", "r2"), max)
 BETTER |= dict.fromkeys(("log_loss", "rmse", "mae"), min)  # not ece: guessing is well calibrated
@@ -65,8 +64,8 @@ def _read_history(path: Path) -> list[dict[str, float]]:
     if not path.is_file():
         return []
     columns = read_table(path).columns
-    values = {name: cells.astype(float) for name, cells in columns.items()}
-    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+    rows = np.stack([cells.astype(float) for cells in columns.values()], axis=1)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def page(
@@ -78,19 +77,23 @@ def page(
 ) -> str:
     """The whole page as text."""
     drawn = pictures(evidence, metrics, history, estimator)
-    names, settings = evidence["data"]["class_names"], settings_in_use(metrics["config"])
+    settings = settings_in_use(metrics["config"])
+    probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
+    ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
+    methods = [ours, *evidence["baselines"]]
     return _render(
         data=evidence["data"],
         metrics=metrics,
         model=model,
         scores=SCORES,
         findings=findings(metrics, evidence),
-        comparison=_comparison(evidence, metrics),
+        methods=methods,
+        best=_best(methods),
         shown=SHOWN,
         figures={name: _figures(made) for name, made in drawn.items() if name != "rows"},
         by_class=_by_class(evidence),
         clip=estimator.model_.scaling.clip,
-        many_classes=len(names) > MANY_CLASSES,
+        many_classes=len(evidence["data"]["class_names"]) > MANY_CLASSES,
         columns=TableEncoder.from_document(model["table"]).describe(),
         settings={name: json.dumps(value) for name, value in settings.items()},
         rows=evidence["rows"]
@@ -130,36 +133,27 @@ def _asset(name: str) -> Markup:
 
 def _figures(section: Section) -> list[tuple[str, Markup, bool]]:
     """Names and pictures, and whether a picture is too wide for one column."""
-    svgs = {name: as_svg(name, draw) for name, draw in section.items()}
-    return [(name, Markup(svg), _width(svg) > WIDE_POINTS) for name, svg in svgs.items()]
-
-
-def _width(svg: str) -> float:
-    found = re.search(r'<svg [^>]*?width="([\d.]+)pt"', svg)
-    return float(found[1]) if found else 0.0
+    found = []
+    for name, draw in section.items():
+        svg = as_svg(name, draw)
+        width = re.search(r'<svg [^>]*?width="([\d.]+)pt"', svg)
+        found.append((name, Markup(svg), bool(width) and float(width[1]) > WIDE_POINTS))
+    return found
 
 
 # --- the summary ---------------------------------------------------------------------------------
 
 
-def _comparison(evidence: Document, metrics: Document) -> Document | None:
-    """Our held-out scores beside those of the baselines, the best of each column marked."""
-    shown = [one for one in SCORES if one[0] in metrics]
-    if not shown:
-        return None
-    probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
-    ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
-    methods = [ours, *evidence["baselines"]]
-    rows = [(str(method["name"]), str(method["note"]), []) for method in methods]
-    for name, _, form in shown:
-        for split in SPLITS:
+def _best(methods: Sequence[Document]) -> dict[tuple[str, str], str]:
+    """The best of each score on each held-out split, as it is shown."""
+    best = {}
+    for name, _, form in SCORES:
+        for split in ("validation", "test"):
             values = [method["scores"].get(name, {}).get(split) for method in methods]
-            texts = ["–" if value is None else form(value) for value in values]
             known = [value for value in values if value is not None]
-            best = form(BETTER[name](known)) if known and name in BETTER else None
-            for (*_, row), text in zip(rows, texts, strict=True):
-                row.append((text, text == best))
-    return {"scores": [label for _, label, _ in shown], "rows": rows}
+            if known and name in BETTER:
+                best[name, split] = form(BETTER[name](known))
+    return best
 
 
 def _by_class(evidence: Document) -> list[tuple[str, list[str]]]:

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
 from markupsafe import Markup
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
 
 from piefs.data.encoder import TableEncoder
 from piefs.data.files import read_document, reading, write_bytes
@@ -26,18 +28,17 @@ from piefs.report import EVIDENCE, PAGE
 from piefs.report.evidence import Document, read_evidence
 from piefs.report.findings import findings, settings_in_use
 from piefs.report.pictures import Section, as_svg, pictures
-from piefs.report.plot.style import CLASS_COLORS, INK, number_scale
+from piefs.report.plot.style import CLASS_COLORS, INK, NUMBER_COLORS
 from piefs.report.scores import SCORES, SHOWN
 
 WIDE_POINTS = 330
 MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
-FOR_SCRIPT = ("class_names", "target", "image_shape")
 BETTER: dict[str, Any] = dict.fromkeys(("accuracy", "f1", "roc_auc", "r2"), max)
 BETTER |= dict.fromkeys(("log_loss", "rmse", "mae"), min)  # not ece: guessing is well calibrated
 PALETTE = {
     # Dark grey would vanish on a dark page.
     "classes": [{"#4d4d4d": "#8a8f96"}.get(color, color) for color in CLASS_COLORS],
-    "numbers": number_scale(),
+    "numbers": [to_hex(color) for color in colormaps[NUMBER_COLORS](np.linspace(0, 1, 9))],
     "right": "#8fa3b5",
     "wrong": CLASS_COLORS[1],
 }
@@ -96,9 +97,8 @@ def page(
         many_classes=len(evidence["data"]["class_names"]) > MANY_CLASSES,
         columns=TableEncoder.from_document(model["table"]).describe(),
         settings={name: json.dumps(value) for name, value in settings.items()},
-        rows=evidence["rows"]
-        | {name: evidence["data"][name] for name in FOR_SCRIPT}
-        | {"palette": PALETTE},
+        rows=evidence["rows"],
+        palette=PALETTE,
     )
 
 
@@ -137,7 +137,7 @@ def _figures(section: Section) -> list[tuple[str, Markup, bool]]:
     for name, draw in section.items():
         svg = as_svg(name, draw)
         width = re.search(r'<svg [^>]*?width="([\d.]+)pt"', svg)
-        found.append((name, Markup(svg), bool(width) and float(width[1]) > WIDE_POINTS))
+        found.append((name, Markup(svg), width is not None and float(width[1]) > WIDE_POINTS))
     return found
 
 
@@ -156,22 +156,17 @@ def _best(methods: Sequence[Document]) -> dict[tuple[str, str], str]:
     return best
 
 
-def _by_class(evidence: Document) -> list[tuple[str, list[str]]]:
-    """Precision, recall, F1 and counts of each class; of many classes the worst first."""
+def _by_class(evidence: Document) -> list[tuple[str, list[float], list[int]]]:
+    """Precision, recall and F1 in percent, and counts; of many classes the worst first."""
     judged, names = evidence["judged"].get("test", {}), evidence["data"]["class_names"]
     if "confusion" not in judged:
         return []
     counts = np.array(judged["confusion"], float)
     right, predicted, true = counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)
     with np.errstate(invalid="ignore"):  # of a class without rows these are not defined
-        shares = np.stack([right / predicted, right / true, 2 * right / (predicted + true)])
-    n_rows = evidence["facts"]["class_counts"]
-    order = list(range(len(names)))
+        scores = 100 * np.stack([right / predicted, right / true, 2 * right / (predicted + true)])
+    n_rows = np.array([evidence["facts"]["class_counts"][split] for split in ("train", "test")])
+    order = np.arange(len(names))
     if len(names) > MANY_CLASSES:
-        order = np.argsort(np.nan_to_num(shares[2]), kind="stable")[:MAX_CLASS_ROWS].tolist()
-
-    def cells(c: int) -> list[str]:
-        scores = ["–" if np.isnan(v) else f"{100 * v:.1f}" for v in shares[:, c]]
-        return scores + [f"{n_rows[split][c]:,}" for split in ("train", "test")]
-
-    return [(names[c], cells(c)) for c in order]
+        order = np.argsort(np.nan_to_num(scores[2]), kind="stable")[:MAX_CLASS_ROWS]
+    return [(names[c], scores[:, c].tolist(), n_rows[:, c].tolist()) for c in order]

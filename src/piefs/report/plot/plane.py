@@ -14,6 +14,7 @@ from piefs.report.plot import style
 
 Extent = tuple[float, float, float, float]
 N_POINTS = 400  # that are drawn over a surface
+N_ACROSS = 12  # ellipses of a metric
 
 
 def grid_of(x: np.ndarray, n: int = 120, margin: float = 0.08) -> tuple[np.ndarray, Extent]:
@@ -52,21 +53,18 @@ def plane_heatmap(
     ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     look: Any = {"extent": extent, "aspect": "auto", "interpolation": "bilinear"}
     image = ax.imshow(values, origin="lower", **look)
+    if contour and values.min() < 0 < values.max():
+        ax.contour(values, extent=extent, levels=[0.0], colors="k", linewidths=1.4)
     if y is not None and y.dtype.kind == "f":
         colors = style.number_colors(y)
         image.set(**colors)
-        rim: Any = {"edgecolors": "white", "linewidths": 0.5}
-        ax.scatter(*points, c=y[:N_POINTS], s=14, **rim, **colors)
+        ax.scatter(*points, c=y[:N_POINTS], s=14, edgecolors="white", linewidths=0.5, **colors)
         style.color_bar(ax, image, label, extend="both")
-        return ax
-    bound = np.quantile(np.abs(values), 0.99) or 1.0
-    image.set(cmap=style.SIGNED_COLORS, clim=(-bound, bound))
-    if contour and values.min() < 0 < values.max():
-        line: Any = {"levels": [0.0], "colors": "k", "linewidths": 1.4}
-        ax.contour(values, extent=image.get_extent(), **line)
-    colors = _class_colors(y, "0.2")
-    ax.scatter(*points, c=colors, s=8, edgecolors="white", linewidths=0.35)
-    style.color_bar(ax, image, label)
+    else:
+        bound = np.quantile(np.abs(values), 0.99) or 1.0
+        image.set(cmap=style.SIGNED_COLORS, clim=(-bound, bound))
+        ax.scatter(*points, c=_class_colors(y, "0.2"), s=8, edgecolors="white", linewidths=0.35)
+        style.color_bar(ax, image, label)
     return ax
 
 
@@ -76,14 +74,12 @@ def plane_maps(
     y: np.ndarray | None = None,
     *,
     maps: Sequence[int] = (0, 1, 2, 3),
-    axes: Sequence[Axes] | None = None,
 ) -> Sequence[Axes]:
     """The coordinate maps φ_j over the plane, one panel each."""
-    axes = style.panels(len(maps), width=3.5, height=3.0) if axes is None else axes
+    axes = style.panels(len(maps), width=3.5, height=3.0)
     for ax, j in zip(axes, maps, strict=True):
-        plane_heatmap(
-            lambda rows, j=j: coordinates(rows)[:, j], x, y, ax=ax, title=f"$\\phi_{{{j + 1}}}$"
-        )
+        title = style.phi_name(j)
+        plane_heatmap(lambda rows, j=j: coordinates(rows)[:, j], x, y, ax=ax, title=title)
     return axes
 
 
@@ -93,8 +89,6 @@ def plane_metric(
     y: np.ndarray | None = None,
     *,
     ax: Axes | None = None,
-    title: str = "",
-    n_across: int = 12,
 ) -> Axes:
     """The metric A(x) over the plane, as the ellipses {v : ‖A(x)v‖ = const} on a grid.
 
@@ -102,15 +96,15 @@ def plane_metric(
     kept flat across it. `matrices` gives A at rows of the plane, shape (n, 2, 2).
     """
     ax = ax or plt.subplots(figsize=(4.8, 4))[1]
-    rows, _ = grid_of(x, n_across, margin=0.0)
-    size = 0.9 * (np.ptp(x, axis=0) / n_across).min()
+    rows, _ = grid_of(x, N_ACROSS, margin=0.0)
+    size = 0.9 * (np.ptp(x, axis=0) / N_ACROSS).min()
     widths, heights, angles = _ellipses(matrices(rows), size)
     ax.scatter(*x[:N_POINTS].T, c=_class_colors(y, style.GUIDE), s=6, alpha=0.5, linewidths=0)
     place: Any = {"units": "xy", "offsets": rows, "offset_transform": ax.transData}
     look: Any = {"facecolors": "none", "edgecolors": style.INK, "linewidths": 0.8}
     ax.add_collection(EllipseCollection(widths, heights, angles, **place, **look))
     ax.set_aspect("equal")
-    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
+    ax.set(xlabel="$x_1$", ylabel="$x_2$")
     return ax
 
 

@@ -156,7 +156,10 @@ def dependence(estimator: Any, data: Dataset, shares: np.ndarray) -> list[Docume
     order = np.argsort(-shares[:, :N_LEADING].sum(axis=1), kind="stable")[:N_INPUTS]
     found = []
     for feature in sorted(order.tolist()):
-        values = _grid(data.train.x[:, feature])
+        column = data.train.x[:, feature].astype(float)
+        values = np.unique(column)
+        if len(values) > N_VALUES:
+            values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, N_VALUES)))
         moved = np.repeat(rows[None], len(values), axis=0)
         moved[:, :, feature] = values[:, None]
         phi = estimator.transform(moved.reshape(-1, rows.shape[1]))[:, :N_LEADING]
@@ -164,14 +167,6 @@ def dependence(estimator: Any, data: Dataset, shares: np.ndarray) -> list[Docume
         name = data.feature_names[feature]
         found.append({"name": name, "values": values.tolist(), "curves": curves.tolist()})
     return found
-
-
-def _grid(column: np.ndarray) -> np.ndarray:
-    """The values of a column if they are few, else quantiles from the first to the 99th."""
-    distinct = np.unique(column)
-    if len(distinct) <= N_VALUES:
-        return distinct.astype(float)
-    return np.unique(np.quantile(column, np.linspace(0.01, 0.99, N_VALUES)).astype(float))
 
 
 def _judgement(judged: Judged, part: Split) -> Document:

@@ -57,7 +57,11 @@ def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> 
     if ours is None or not known:
         return None
     best, by = max(known)
-    if best - ours <= _margin(name, ours, evidence["data"]["n_rows"]["validation"]):
+    margin = 0.02
+    if name == "accuracy":  # two standard errors: smaller differences may be chance
+        n = max(evidence["data"]["n_rows"]["validation"], 1)
+        margin = max(0.003, 2 * (ours * (1 - ours) / n) ** 0.5)
+    if best - ours <= margin:
         return None
     more = (
         "Train longer (--steps), take the preset default if this was fast, try more maps (-k)"
@@ -72,20 +76,13 @@ def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> 
     )
 
 
+def _shown(name: str, value: float) -> str:
+    return f"R² {value:.3f}" if name == "r2" else f"{100 * value:.1f} %"
+
+
 def _took_steps(metrics: dict[str, Any]) -> bool:
     """Whether maps descended; the closed form has no settings of training to advise."""
     return metrics.get("steps") != 0
-
-
-def _margin(name: str, ours: float, n: int) -> float:
-    """Two standard errors of the score: smaller differences may be chance."""
-    if name == "r2":
-        return 0.02
-    return max(0.003, 2 * (max(ours * (1 - ours), 0.0) / max(n, 1)) ** 0.5)
-
-
-def _shown(name: str, value: float) -> str:
-    return f"R² {value:.3f}" if name == "r2" else f"{100 * value:.1f} %"
 
 
 def never_predicted(evidence: dict[str, Any]) -> Finding | None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from matplotlib import colormaps
 from matplotlib.colors import to_hex
@@ -28,7 +28,7 @@ from piefs.report import EVIDENCE, PAGE
 from piefs.report.evidence import Document, read_evidence
 from piefs.report.findings import findings, settings_in_use
 from piefs.report.pictures import Section, as_svg, pictures
-from piefs.report.plot.style import CLASS_COLORS, INK, NUMBER_COLORS
+from piefs.report.plot.style import CLASS_COLORS, NUMBER_COLORS
 from piefs.report.scores import SCORES, SHOWN
 
 WIDE_POINTS = 330
@@ -42,10 +42,6 @@ PALETTE = {
     "right": "#8fa3b5",
     "wrong": CLASS_COLORS[1],
 }
-COLORS = f"""
-:root {{ --ink: {INK}; --accent: {CLASS_COLORS[0]}; }}
-@media (prefers-color-scheme: dark) {{ :root {{ --ink: #e3e9ef; --accent: {CLASS_COLORS[5]}; }} }}
-"""
 
 
 def write_page(run: str | Path) -> Path:
@@ -55,7 +51,29 @@ def write_page(run: str | Path) -> Path:
     metrics = read_document(run / "metrics.json", "fit again: its metrics are written last")
     estimator, model = load_with_document(run / "model")
     with reading(run / EVIDENCE, "fit again"):
-        text = page(evidence, metrics, _read_history(run / "history.csv"), estimator, model)
+        drawn = pictures(evidence, metrics, _read_history(run / "history.csv"), estimator)
+        settings = settings_in_use(metrics["config"])
+        probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
+        ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
+        methods = [ours, *evidence["baselines"]]
+        text = _render(
+            data=evidence["data"],
+            metrics=metrics,
+            model=model,
+            scores=SCORES,
+            shown=SHOWN,
+            findings=findings(metrics, evidence),
+            methods=methods,
+            best=_best(methods),
+            figures={name: _figures(made) for name, made in drawn.items() if name != "rows"},
+            by_class=_by_class(evidence),
+            clip=estimator.model_.scaling.clip,
+            many_classes=len(evidence["data"]["class_names"]) > MANY_CLASSES,
+            columns=TableEncoder.from_document(model["table"]).describe(),
+            settings={name: json.dumps(value) for name, value in settings.items()},
+            rows=evidence["rows"],
+            palette=PALETTE,
+        )
     write_bytes(run / PAGE, text.encode())
     return run / PAGE
 
@@ -69,39 +87,6 @@ def _read_history(path: Path) -> list[dict[str, float]]:
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def page(
-    evidence: Document,
-    metrics: Document,
-    history: Sequence[dict[str, float]],
-    estimator: Any,
-    model: Document,
-) -> str:
-    """The whole page as text."""
-    drawn = pictures(evidence, metrics, history, estimator)
-    settings = settings_in_use(metrics["config"])
-    probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
-    ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
-    methods = [ours, *evidence["baselines"]]
-    return _render(
-        data=evidence["data"],
-        metrics=metrics,
-        model=model,
-        scores=SCORES,
-        findings=findings(metrics, evidence),
-        methods=methods,
-        best=_best(methods),
-        shown=SHOWN,
-        figures={name: _figures(made) for name, made in drawn.items() if name != "rows"},
-        by_class=_by_class(evidence),
-        clip=estimator.model_.scaling.clip,
-        many_classes=len(evidence["data"]["class_names"]) > MANY_CLASSES,
-        columns=TableEncoder.from_document(model["table"]).describe(),
-        settings={name: json.dumps(value) for name, value in settings.items()},
-        rows=evidence["rows"],
-        palette=PALETTE,
-    )
-
-
 def _render(**context: Any) -> str:
     """The template with its style and script, and a policy that allows this script only."""
     environment = Environment(
@@ -112,22 +97,14 @@ def _render(**context: Any) -> str:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    script = _asset("page.js")
+    script = asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    try:
-        return environment.get_template("page.html.j2").render(
-            style=style(), script=script, script_digest=digest, **context
-        )
-    except UndefinedError as error:
-        raise LookupError(error.message) from error
+    template = environment.get_template("page.html.j2")
+    return template.render(style=asset("page.css"), script=script, script_digest=digest, **context)
 
 
-def style() -> Markup:
-    """The style sheet, the palette's colours included."""
-    return Markup(COLORS) + _asset("page.css")
-
-
-def _asset(name: str) -> Markup:
+def asset(name: str) -> Markup:
+    """The style sheet or the script, as it is."""
     return Markup((files("piefs.report") / "templates" / name).read_text(encoding="utf-8"))
 
 

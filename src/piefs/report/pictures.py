@@ -18,6 +18,7 @@ from matplotlib.axes import Axes
 from piefs.core.model import Model
 from piefs.data.files import write_with
 from piefs.report import plot
+from piefs.report.evidence import Document
 from piefs.report.plot.style import INK, phi_name
 from piefs.report.rows import unpack
 from piefs.training.evaluation import needs_jax
@@ -27,7 +28,6 @@ NO_METADATA: Any = {"Date": None, "Creator": None, "Format": None, "Type": None}
 COLUMN_INCHES = 3.8  # of the page
 MAX_IMAGES, N_LEADING, PLANE_POINTS = 8, 4, 300
 
-Document = dict[str, Any]
 History = Sequence[dict[str, float]]
 Section = dict[str, Callable[[], Axes]]
 """Pictures by name: functions that draw them into new axes."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from piefs.core.model import Model
-from piefs.training.evaluation import needs_jax
+from piefs.training.evaluation import compiled, needs_jax
 
 if TYPE_CHECKING:
     from jax import Array
@@ -39,11 +39,7 @@ def slopes_by_map(model: Model, x: np.ndarray) -> np.ndarray:
 
 def _gradients(model: Model, x: np.ndarray) -> Iterator[np.ndarray]:
     """∇φ_k of the coordinates at the rows of x, (n, K, d), block by block in double precision."""
-    function = Model.gradients
-    if needs_jax(model):
-        import jax
-
-        function = jax.jit(function)
+    function = compiled("gradients") if needs_jax(model) else Model.gradients
     size = max(1, ELEMENTS // (len(model.mixing) * x.shape[1]))
     for start in range(0, len(x), size):
         yield np.asarray(function(model, x[start : start + size].astype(model.dtype)), np.float64)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from piefs.estimators.base import BasePIEFS
 
 Scores = dict[str, float | None]
-CALIBRATION_BINS = 15
+N_BINS = 15  # of confidence
 PROBE_ROWS = 5_000
 KEPT = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 SCORES = (
@@ -115,29 +115,25 @@ def classification_scores(readout: Any, part: Split) -> Scores:
     }
 
 
-def expected_calibration_error(
-    truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
-) -> float:
+def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray) -> float:
     """The gap between confidence and accuracy: ECE = Σ_b (n_b / n) |accuracy_b − confidence_b|.
 
     The bins b of confidence have equal width (Guo et al. 2017, eq. 3). 0 is best: of the rows
     predicted with 80 %, 80 % are correct. It says nothing about the accuracy itself.
     """
-    bins = confidence_bins(truth, probabilities, n_bins)
+    bins = confidence_bins(truth, probabilities)
     gaps = np.abs(bins["accuracy"] - bins["confidence"])
     return float(np.sum(bins["counts"] * gaps) / len(truth))
 
 
-def confidence_bins(
-    truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
-) -> dict[str, np.ndarray]:
+def confidence_bins(truth: np.ndarray, probabilities: np.ndarray) -> dict[str, np.ndarray]:
     """Mean confidence, share of correct rows and number of rows in (0, 1/15], (1/15, 2/15], ….
 
     The confidence of a row is the probability of its most probable class; empty bins are left out.
     """
     confidence = probabilities.max(axis=1).astype(np.float64)
     right = probabilities.argmax(axis=1) == truth
-    bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
+    bins = np.clip(np.ceil(confidence * N_BINS).astype(int) - 1, 0, N_BINS - 1)
     counts = np.bincount(bins)
     filled = np.flatnonzero(counts)
     sums = {"confidence": np.bincount(bins, confidence), "accuracy": np.bincount(bins, right)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
@@ -36,8 +35,6 @@ STYLE: Any = {
         ("text.color", "axes.labelcolor", "axes.edgecolor", "xtick.color", "ytick.color"), INK
     ),
 }
-
-mpl.rcParams.setdefault("mathtext.fontset", "dejavusans")
 
 
 def panels(n: int, *, width: float, height: float) -> Sequence[Axes]:

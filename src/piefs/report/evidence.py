@@ -195,7 +195,7 @@ def baselines(data: Dataset, task: str, n_components: int) -> list[Document]:
         train = train.take(np.sort(np.random.default_rng(0).choice(n, most, replace=False)))
         note = f"fitted on {most:,} rows"
     models = _models(data, task, n_components)
-    return [{"name": name} | _fitted(model, train, data, note) for name, model in models.items()]
+    return [_fitted(name, model, train, data, note) for name, model in models.items()]
 
 
 def _models(data: Dataset, task: str, k: int) -> dict[str, Any]:
@@ -216,11 +216,12 @@ def _models(data: Dataset, task: str, k: int) -> dict[str, Any]:
     return found
 
 
-def _fitted(model: Any, train: Split, data: Dataset, note: str) -> Document:
+def _fitted(name: str, model: Any, train: Split, data: Dataset, note: str) -> Document:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("ignore", UndefinedMetricWarning)  # PIEFS' scores raise it too
-            return {"scores": scores_by_split(model.fit(train.x, train.y), data), "note": note}
+            scores = scores_by_split(model.fit(train.x, train.y), data)
     except ValueError as error:  # scikit-learn refuses the rows: the page says so and goes on
-        return {"scores": {}, "note": f"not fitted: {' '.join(str(error).split())[:120]}"}
+        scores, note = {}, f"not fitted: {' '.join(str(error).split())[:120]}"
+    return {"name": name, "scores": scores, "note": note}

@@ -87,13 +87,14 @@ def _took_steps(metrics: dict[str, Any]) -> bool:
 
 def never_predicted(evidence: dict[str, Any]) -> Finding | None:
     """Classes that occur in the held-out rows but are never predicted."""
-    confusions = [
-        judged["confusion"] for judged in evidence["judged"].values() if "confusion" in judged
-    ]
-    counts = np.sum(confusions, axis=0)
-    if not confusions or np.all(is_predicted := counts.any(axis=0) | ~counts.any(axis=1)):
+    confusions = [one["confusion"] for one in evidence["judged"].values() if "confusion" in one]
+    if not confusions:
         return None
-    names = np.array(evidence["data"]["class_names"])[~is_predicted]
+    counts = np.sum(confusions, axis=0)
+    missed = np.flatnonzero(counts.any(axis=1) & ~counts.any(axis=0)).tolist()
+    names = [evidence["data"]["class_names"][c] for c in missed]
+    if not names:
+        return None
     return Finding(
         "never-predicted",
         f"No held-out row is predicted as {listing(names, NAMED)}, though some are.",
@@ -132,13 +133,12 @@ def not_orthonormal(metrics: dict[str, Any], n_rows: int) -> Finding | None:
     floor = k * (k + 1) / n_rows
     if error <= max(k * GRAM_PER_MAP**2, 3 * floor):
         return None
-    more = ", train longer, or raise weighting.orth (a --config file)"
     return Finding(
         "not-orthonormal",
         f"On {split} rows the Gram matrix is {error**0.5:.2f} away from the identity, of which "
         f"{floor**0.5:.2f} is usual for {k} maps of {n_rows:,} rows.",
         "Distances between the coordinates of new rows are distorted. Look for outliers, give more "
-        f"rows, take fewer maps (-k){more if _took_steps(metrics) else ''}.",
+        "rows, or take fewer maps (-k).",
     )
 
 
@@ -182,7 +182,7 @@ def _class_findings(facts: dict[str, Any], names: Sequence[str]) -> Iterator[Fin
     if "class_counts" not in facts:
         return
     counts = np.array(facts["class_counts"]["train"])
-    few = np.flatnonzero(counts < FEW_ROWS_A_CLASS)
+    few = np.flatnonzero(counts < FEW_ROWS_A_CLASS).tolist()
     if rare := [f"{names[c]} ({counts[c]})" for c in few]:
         yield Finding(
             "few-rows-a-class",

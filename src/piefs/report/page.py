@@ -8,7 +8,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -27,11 +26,10 @@ from piefs.estimators.persistence import load_with_document
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.evidence import Document, read_evidence
 from piefs.report.findings import findings, settings_in_use
-from piefs.report.pictures import Section, as_svg, pictures
+from piefs.report.pictures import as_svg, pictures
 from piefs.report.plot.style import CLASS_COLORS, NUMBER_COLORS
 from piefs.report.scores import SCORES, SHOWN
 
-WIDE_POINTS = 330
 MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
 BETTER: dict[str, Any] = dict.fromkeys(("accuracy", "f1", "roc_auc", "r2"), max)
 BETTER |= dict.fromkeys(("log_loss", "rmse", "mae"), min)  # not ece: guessing is well calibrated
@@ -52,6 +50,7 @@ def write_page(run: str | Path) -> Path:
     estimator, model = load_with_document(run / "model")
     with reading(run / EVIDENCE, "fit again"):
         drawn = pictures(evidence, metrics, _read_history(run / "history.csv"), estimator)
+        del drawn["rows"]  # the page has a scatter of its own
         settings = settings_in_use(metrics["config"])
         probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
         ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
@@ -65,7 +64,10 @@ def write_page(run: str | Path) -> Path:
             findings=findings(metrics, evidence),
             methods=methods,
             best=_best(methods),
-            figures={name: _figures(made) for name, made in drawn.items() if name != "rows"},
+            figures={
+                section: {name: Markup(as_svg(name, draw)) for name, draw in made.items()}
+                for section, made in drawn.items()
+            },
             by_class=_by_class(evidence),
             clip=estimator.model_.scaling.clip,
             many_classes=len(evidence["data"]["class_names"]) > MANY_CLASSES,
@@ -106,16 +108,6 @@ def _render(**context: Any) -> str:
 def asset(name: str) -> Markup:
     """The style sheet or the script, as it is."""
     return Markup((files("piefs.report") / "templates" / name).read_text(encoding="utf-8"))
-
-
-def _figures(section: Section) -> list[tuple[str, Markup, bool]]:
-    """Names and pictures, and whether a picture is too wide for one column."""
-    found = []
-    for name, draw in section.items():
-        svg = as_svg(name, draw)
-        width = re.search(r'<svg [^>]*?width="([\d.]+)pt"', svg)
-        found.append((name, Markup(svg), width is not None and float(width[1]) > WIDE_POINTS))
-    return found
 
 
 # --- the summary ---------------------------------------------------------------------------------

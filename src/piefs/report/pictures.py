@@ -25,8 +25,8 @@ from piefs.training.evaluation import needs_jax
 
 ON_PAGE: Any = {"svg.fonttype": "none", "savefig.transparent": True, "axes.facecolor": "none"}
 NO_METADATA: Any = {"Date": None, "Creator": None, "Format": None, "Type": None}
-COLUMN_INCHES = 3.8  # of the page
-MAX_IMAGES, N_LEADING, PLANE_POINTS = 8, 4, 300
+COLUMN_INCHES, WIDE_POINTS = 3.8, 330  # a column of the page, and what needs two of them
+MAX_IMAGES, N_LEADING = 8, 4
 
 History = Sequence[dict[str, float]]
 Section = dict[str, Callable[[], Axes]]
@@ -36,10 +36,7 @@ Section = dict[str, Callable[[], Axes]]
 def pictures(
     evidence: Document, metrics: Document, history: History, estimator: Any
 ) -> dict[str, Section]:
-    """All pictures of a run by section; some sections may be empty.
-
-    The page shows all sections but `rows`: it has a scatter of its own that one can explore.
-    """
+    """All pictures of a run by section; some sections may be empty."""
     return {
         "rows": of_rows(evidence),
         "plane": of_plane(evidence, estimator),
@@ -76,7 +73,9 @@ def as_svg(name: str, draw: Callable[[], Axes]) -> str:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # ids must be unique on the page
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
+    width = float(svg.partition('width="')[2].partition("pt")[0])
+    kind = "wide" if width > WIDE_POINTS else "narrow"
+    svg = svg.replace("<svg ", f'<svg role="img" class="{kind}" aria-label="{name}" ', 1)
     return svg.replace(INK, "currentColor")
 
 
@@ -97,7 +96,7 @@ def of_plane(evidence: Document, estimator: Any) -> Section:
     if evidence["plane"] is None:
         return {}
     data = evidence["data"]
-    x, y = (unpack(evidence["plane"][name])[:PLANE_POINTS] for name in "xy")
+    x, y = (unpack(evidence["plane"][name]) for name in "xy")
     is_number = y.dtype.kind == "f"
     classes = None if is_number or len(data["class_names"]) < 2 else y
     first, second = map(plot.shortened, data["feature_names"])
@@ -193,8 +192,6 @@ def of_training(history: History, config: Document) -> Section:
         return {}
     solver, curves = config.get("solver") or config["schedule"], partial(plot.history, history)
     made: Section = {"losses": curves}
-    if solver == "spectral":
-        made = {"losses-spectral": partial(curves, target="distance to the graph")}
     for what in ("accuracy", "r2"):
         if f"validation_{what}" in history[-1]:
             made["validation"] = partial(curves, what)

@@ -80,7 +80,8 @@ def shown_rows(
         cells = {name: np.concatenate([t.columns[name] for t in tables]) for name in names}
     document["place"] = pack(np.concatenate(places), "int32")
     if data.image_shape:
-        document |= {"columns": [], "images": _thumbnails(x)}
+        pixels = np.interp(x, (x.min(), x.max()), (0, 255)).round()
+        document |= {"columns": [], "images": pack(pixels, "uint8")}
     else:
         shown = _most_relevant(cells, data, relevance, max(3, min(MAX_COLUMNS, CELLS // len(x))))
         document["columns"] = [{"name": name, "cells": _cells(cells[name])} for name in shown]
@@ -131,9 +132,3 @@ def _cells(cells: np.ndarray) -> list[Any]:
     if cells.dtype.kind in "iu":
         return cells.tolist()
     return [text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…" for text in texts(cells)]
-
-
-def _thumbnails(x: np.ndarray) -> dict[str, Any]:
-    """Pixels as bytes, from the least to the greatest value of the rows shown."""
-    low, high = float(x.min()), float(x.max())
-    return pack(np.round(255 * (x - low) / ((high - low) or 1.0)), "uint8")

@@ -21,10 +21,9 @@ def gram_matrix(c: np.ndarray, *, ax: Axes | None = None) -> Axes:
     ax = ax or plt.subplots(figsize=(4.2, 3.6))[1]
     image = ax.imshow(c, cmap=style.SIGNED_COLORS, vmin=-1, vmax=1)
     style.color_bar(ax, image)
-    ticks = np.arange(0, len(c), max(1, len(c) // 8))
-    names = [*map(style.phi_name, ticks)]
-    ax.set_xticks(ticks, names)
-    ax.set_yticks(ticks, names)
+    ticks = range(0, len(c), max(1, len(c) // 8))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks(ticks, [*map(style.phi_name, ticks)])
     ax.set_title(f"C,  ‖C − I‖ = {np.linalg.norm(c - np.eye(len(c))):.3f}")
     return style.without_frame(ax)
 
@@ -105,15 +104,11 @@ def partial_dependence(
 
 
 def relevance_by_map(
-    relevance: np.ndarray,
-    names: Sequence[str] = (),
-    *,
-    ax: Axes | None = None,
+    relevance: np.ndarray, names: Sequence[str] = (), *, ax: Axes | None = None
 ) -> Axes:
     """Which inputs each map uses: the share of its mean squared slope, inputs × maps.
 
-    `relevance` has shape (d, K), its columns sum to one; the 20 inputs with the largest sum are
-    shown.
+    `relevance` is (d, K), its columns sum to one; the 20 inputs with the largest sums are shown.
     """
     order = np.argsort(-relevance.sum(axis=1), kind="stable")[:MOST_INPUTS]
     n_maps = relevance.shape[1]
@@ -122,7 +117,7 @@ def relevance_by_map(
     image = ax.imshow(relevance[order], cmap=style.SHARE_COLORS, vmin=0, aspect="auto")
     style.color_bar(ax, image, "share of the map's slope")
     ax.set_yticks(np.arange(len(order)), _labels(order, names, 32))
-    ticks = np.arange(0, n_maps, max(1, n_maps // 16))
+    ticks = range(0, n_maps, max(1, n_maps // 16))
     ax.set_xticks(ticks, [*map(style.phi_name, ticks)])
     return style.without_frame(ax)
 

@@ -64,7 +64,7 @@ def literal(name: object) -> str:
     return str(name).replace("$", r"\$")
 
 
-def shortened(name: str, most: int = 24) -> str:
+def shortened(name: object, most: int = 24) -> str:
     """A name that fits beside an axis, literally: the middle of a long one is left out."""
     name = str(name)
     end = most - most // 2 - 1

@@ -50,8 +50,8 @@ def collect(
     *,
     task: str,
     encoder: TableEncoder,
-    notices: Sequence[str] = (),
-    with_baselines: bool = True,
+    notices: Sequence[str],
+    with_baselines: bool,
 ) -> Document:
     """Everything of a fitted run that its page shows; `readout` is what predicts, or None."""
     phi = {name: estimator.transform(part.x) for name, part in data.splits.items()}
@@ -63,9 +63,11 @@ def collect(
         n_classes = len(data.class_names)
         judged = {name: judge(readout, part, n_classes) for name, part in data.splits.items()}
     shares, of_metric = relevance_of(estimator, data)
+    metric = None if of_metric is None else pack(of_metric)
     about = ("name", "description", "feature_names", "class_names", "image_shape")
     n_rows = {name: len(part) for name, part in data.splits.items()}
     gram = weighted_gram(phi["validation"], np.ones(n_rows["validation"]))
+    held_out = {name: data.splits[name] for name in ("validation", "test") if judged}
     return {
         "format": FORMAT,
         "data": {name: getattr(data, name) for name in about}
@@ -73,17 +75,10 @@ def collect(
         "rows": shown_rows(data, phi, judged, shares.sum(axis=1)),
         "baselines": baselines(data, task, phi["train"].shape[1]) if with_baselines else [],
         "by_maps": probe_scores_by_maps(honest, data) if judged else None,
-        "relevance": {
-            "by_map": pack(shares),
-            "metric": None if of_metric is None else pack(of_metric),
-        },
+        "relevance": {"by_map": pack(shares), "metric": metric},
         "dependence": [] if data.image_shape else dependence(estimator, data, shares),
         "gram": {"validation": pack(gram)},
-        "judged": {
-            name: _judgement(judged[name], data.splits[name])
-            for name in ("validation", "test")
-            if judged
-        },
+        "judged": {name: _judgement(judged[name], part) for name, part in held_out.items()},
         "facts": data_facts(data, encoder),
         "plane": _plane(data),
     }
@@ -133,17 +128,19 @@ def _plane(data: Dataset) -> Document | None:
 def relevance_of(estimator: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
     """Shares of each map's mean squared slope, (d, K), and of the metric, (d,), if it has one.
 
-    Of the closed form these are shares of λ.
+    Of the closed form the latter are shares of λ.
     """
     model, x = estimator.model_, data.train.x[:RELEVANCE_ROWS]
-    slopes, of_metric = slopes_by_map(model, x), None
-    if estimator.settings_.metric.name != "off":
-        if not needs_jax(model):
-            rates = kernel_rates(model)
-            of_metric = rates / rates.sum()
-        elif x.shape[1] <= MAX_METRIC_FEATURES:
-            of_metric = column_relevance(inverse_metric(model, x))
-    return slopes / np.maximum(slopes.sum(axis=0), np.finfo(float).tiny), of_metric
+    slopes = slopes_by_map(model, x)
+    shares = slopes / np.maximum(slopes.sum(axis=0), np.finfo(float).tiny)
+    if estimator.settings_.metric.name == "off":
+        return shares, None
+    if not needs_jax(model):
+        rates = kernel_rates(model)
+        return shares, rates / rates.sum()
+    if x.shape[1] > MAX_METRIC_FEATURES:
+        return shares, None
+    return shares, column_relevance(inverse_metric(model, x))
 
 
 def dependence(estimator: Any, data: Dataset, shares: np.ndarray) -> list[Document]:

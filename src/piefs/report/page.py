@@ -37,8 +37,6 @@ PALETTE = {
     # Dark grey would vanish on a dark page.
     "classes": [{"#4d4d4d": "#8a8f96"}.get(color, color) for color in CLASS_COLORS],
     "numbers": [to_hex(color) for color in colormaps[NUMBER_COLORS](np.linspace(0, 1, 9))],
-    "right": "#8fa3b5",
-    "wrong": CLASS_COLORS[1],
 }
 
 

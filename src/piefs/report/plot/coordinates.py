@@ -53,20 +53,20 @@ def coordinate_scatter(
     `with_key` adds the legend, or the colour bar.
     """
     ax = ax or plt.subplots(figsize=(4.6, 4))[1]
-    points: Any = {"x": phi[:, i], "y": phi[:, j], "s": 6, "alpha": 0.6, "linewidths": 0}
     if y is not None and y.dtype.kind == "f":
-        rimmed = {"s": 11, "alpha": 0.9, "edgecolors": "0.5", "linewidths": 0.25}  # on white
-        image = ax.scatter(**points | rimmed, c=y, **style.number_colors(y))
+        rimmed: Any = {"s": 11, "alpha": 0.9, "edgecolors": "0.5", "linewidths": 0.25}  # on white
+        image = ax.scatter(phi[:, i], phi[:, j], c=y, **rimmed, **style.number_colors(y))
         if with_key:
             style.color_bar(ax, image, label, extend="both")
     else:
         labels = np.zeros(len(phi), int) if y is None else y
         n_classes = int(labels.max()) + 1
-        colors = ListedColormap([style.class_color(c) for c in range(n_classes)])
-        drawn = ax.scatter(**points, c=labels, cmap=colors)
+        colors = ListedColormap([*map(style.class_color, range(n_classes))])
+        plain: Any = {"s": 6, "alpha": 0.6, "linewidths": 0}
+        drawn = ax.scatter(phi[:, i], phi[:, j], c=labels, cmap=colors, **plain)
         if with_key and y is not None and n_classes <= MOST_IN_LEGEND:
             handles = drawn.legend_elements(num=list(range(n_classes)))[0]
-            names = [style.literal(name) for name in class_names or range(n_classes)]
+            names = [*map(style.literal, class_names or range(n_classes))]
             ax.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1)
     ax.set(xlabel=style.phi_name(i), ylabel=style.phi_name(j))
     return ax

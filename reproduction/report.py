@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 
 from piefs.data.files import library_versions, reading, write_bytes
-from piefs.report.page import style
+from piefs.report.page import asset
 from reproduction.deviations import Comparison
 from reproduction.entries import Entry
 from reproduction.figures import CAPTIONS, draw_all
@@ -77,7 +77,8 @@ def _page(said: Contents, figures: dict[str, Path]) -> str:
         "piefs reproduce mnist/piefs-off/supervised/paper/0 --out again   # that run alone</pre>",
         f"<p class=note>{escape(_environment())}</p>",
     ]
-    return document("PIEFS: the paper, re-derived", "\n".join(sections), style=style() + STYLE)
+    style = asset("page.css") + STYLE
+    return document("PIEFS: the paper, re-derived", "\n".join(sections), style=style)
 
 
 def _environment() -> str:

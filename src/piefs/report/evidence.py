@@ -50,38 +50,35 @@ def collect(
     *,
     task: str,
     encoder: TableEncoder,
-    notices: Sequence[str] = (),
-    with_baselines: bool = True,
+    notices: Sequence[str],
+    with_baselines: bool,
 ) -> Document:
     """Everything of a fitted run that its page shows; `readout` is what predicts, or None."""
     phi = {name: estimator.transform(part.x) for name, part in data.splits.items()}
     left_out, honest = getattr(estimator, "left_out_", None), phi
     if left_out is not None:  # rows' own labels would make a probe trust their coordinates
         honest = phi | {"train": left_out[: len(data.train)]}
-    n_classes, judged = len(data.class_names), {}
+    judged: dict[str, Judged] = {}
     if readout is not None:
+        n_classes = len(data.class_names)
         judged = {name: judge(readout, part, n_classes) for name, part in data.splits.items()}
     shares, of_metric = relevance_of(estimator, data)
-    held_out = {name: data.splits[name] for name in ("validation", "test")}
-    grams = {name: weighted_gram(phi[name], np.ones(len(phi[name]))) for name in held_out}
+    metric = None if of_metric is None else pack(of_metric)
+    about = ("name", "description", "feature_names", "class_names", "image_shape")
+    n_rows = {name: len(part) for name, part in data.splits.items()}
+    gram = weighted_gram(phi["validation"], np.ones(n_rows["validation"]))
+    held_out = {name: data.splits[name] for name in ("validation", "test") if judged}
     return {
         "format": FORMAT,
-        "task": task,
-        "data": _described(data, notices),
+        "data": {name: getattr(data, name) for name in about}
+        | {"target": data.target_name, "n_rows": n_rows, "notices": list(notices)},
         "rows": shown_rows(data, phi, judged, shares.sum(axis=1)),
         "baselines": baselines(data, task, phi["train"].shape[1]) if with_baselines else [],
         "by_maps": probe_scores_by_maps(honest, data) if judged else None,
-        "relevance": {
-            "by_map": pack(shares),
-            "metric": None if of_metric is None else pack(of_metric),
-        },
+        "relevance": {"by_map": pack(shares), "metric": metric},
         "dependence": [] if data.image_shape else dependence(estimator, data, shares),
-        "gram": {name: pack(gram) for name, gram in grams.items()},
-        "judged": {
-            name: _judgement(judged[name], part, n_classes)
-            for name, part in held_out.items()
-            if judged
-        },
+        "gram": {"validation": pack(gram)},
+        "judged": {name: _judgement(judged[name], part) for name, part in held_out.items()},
         "facts": data_facts(data, encoder),
         "plane": _plane(data),
     }
@@ -98,32 +95,23 @@ def read_evidence(path: Path) -> Document:
 # --- the data ------------------------------------------------------------------------------------
 
 
-def _described(data: Dataset, notices: Sequence[str]) -> Document:
-    names = ("name", "description", "feature_names", "class_names", "image_shape")
-    about = {name: getattr(data, name) for name in names}
-    n_rows = {name: len(part) for name, part in data.splits.items()}
-    return about | {"target": data.target_name, "n_rows": n_rows, "notices": list(notices)}
-
-
 def data_facts(data: Dataset, encoder: TableEncoder) -> Document:
-    """Properties of the data that may spoil a model."""
+    """Properties of the data that may spoil a model.
+
+    Among them: how many training rows are repeated, and how many held-out rows are training rows.
+    """
     dropped = [c.name for c in encoder.columns if c.kind == "dropped" and c.reason == "constant"]
-    facts: Document = {"constant_columns": dropped, **_duplicates(data)}
-    if len(data.class_names) > 1:
-        n = len(data.class_names)
-        counts = {k: np.bincount(part.y, minlength=n) for k, part in data.splits.items()}
-        facts["class_counts"] = {name: count.tolist() for name, count in counts.items()}
+    facts: Document = {"constant_columns": dropped, "repeated": None, "leaked": None}
+    if sum(part.x.size for part in data.splits.values()) <= MAX_CELLS:
+        train, *held_out = ([row.tobytes() for row in part.x] for part in data.splits.values())
+        known = set(train)
+        facts["repeated"] = len(train) - len(known)
+        facts["leaked"] = sum(row in known for rows in held_out for row in rows)
+    if (n := len(data.class_names)) > 1:
+        facts["class_counts"] = {
+            name: np.bincount(part.y, minlength=n).tolist() for name, part in data.splits.items()
+        }
     return facts
-
-
-def _duplicates(data: Dataset) -> dict[str, int | None]:
-    """The number of repeated training rows, and of held-out rows that are training rows too."""
-    if sum(part.x.size for part in data.splits.values()) > MAX_CELLS:
-        return {"repeated": None, "leaked": None}
-    train, validation, test = ([row.tobytes() for row in p.x] for p in data.splits.values())
-    known = set(train)
-    leaked = sum(row in known for row in validation + test)
-    return {"repeated": len(train) - len(known), "leaked": leaked}
 
 
 def _plane(data: Dataset) -> Document | None:
@@ -140,7 +128,7 @@ def _plane(data: Dataset) -> Document | None:
 def relevance_of(estimator: Any, data: Dataset) -> tuple[np.ndarray, np.ndarray | None]:
     """Shares of each map's mean squared slope, (d, K), and of the metric, (d,), if it has one.
 
-    Of the closed form these are shares of λ.
+    Of the closed form the latter are shares of λ.
     """
     model, x = estimator.model_, data.train.x[:RELEVANCE_ROWS]
     slopes = slopes_by_map(model, x)
@@ -162,37 +150,31 @@ def dependence(estimator: Any, data: Dataset, shares: np.ndarray) -> list[Docume
     were observed.
     """
     rows = data.train.x[:DEPENDENCE_ROWS]
-    leading = min(N_LEADING, shares.shape[1])
-    order = np.argsort(-shares[:, :leading].sum(axis=1), kind="stable")[:N_INPUTS]
+    order = np.argsort(-shares[:, :N_LEADING].sum(axis=1), kind="stable")[:N_INPUTS]
     found = []
     for feature in sorted(order.tolist()):
-        values = _grid(data.train.x[:, feature])
+        column = data.train.x[:, feature].astype(float)
+        values = np.unique(column)
+        if len(values) > N_VALUES:
+            values = np.unique(np.quantile(column, np.linspace(0.01, 0.99, N_VALUES)))
         moved = np.repeat(rows[None], len(values), axis=0)
         moved[:, :, feature] = values[:, None]
-        phi = estimator.transform(moved.reshape(-1, rows.shape[1]))[:, :leading]
-        curves = phi.reshape(len(values), len(rows), leading).mean(axis=1)
+        phi = estimator.transform(moved.reshape(-1, rows.shape[1]))[:, :N_LEADING]
+        curves = phi.reshape(len(values), len(rows), -1).mean(axis=1)
         name = data.feature_names[feature]
         found.append({"name": name, "values": values.tolist(), "curves": curves.tolist()})
     return found
 
 
-def _grid(column: np.ndarray) -> np.ndarray:
-    """The values of a column if they are few, else quantiles from the first to the 99th."""
-    distinct = np.unique(column)
-    if len(distinct) <= N_VALUES:
-        return distinct.astype(float)
-    return np.unique(np.quantile(column, np.linspace(0.01, 0.99, N_VALUES)).astype(float))
-
-
-def _judgement(judged: Judged, part: Split, n_classes: int) -> Document:
+def _judgement(judged: Judged, part: Split) -> Document:
     """Predictions against the truth: pairs of numbers, or counts by class and by confidence."""
-    if not n_classes:
+    if judged.predicted.dtype.kind == "f":
         rows = np.random.default_rng(0).permutation(len(part))[:MAX_POINTS]
         return {"truth": part.y[rows].tolist(), "predicted": judged.predicted[rows].tolist()}
-    counts = confusion_matrix(part.y, judged.predicted, labels=np.arange(n_classes))
-    bins = confidence_bins(part.y, judged.probabilities)._asdict()
+    classes = np.arange(judged.probabilities.shape[1])
+    bins = confidence_bins(part.y, judged.probabilities)
     return {
-        "confusion": counts.tolist(),
+        "confusion": confusion_matrix(part.y, judged.predicted, labels=classes).tolist(),
         "bins": {name: values.tolist() for name, values in bins.items()},
     }
 
@@ -220,11 +202,8 @@ def _models(data: Dataset, task: str, k: int) -> dict[str, Any]:
             "ridge": make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 3, 13))),
             "gradient boosting": HistGradientBoostingRegressor(random_state=0),
         }
-    linear = StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS)
-    found: dict[str, Any] = {
-        "majority class": DummyClassifier(strategy="prior"),
-        "logistic regression": make_pipeline(*linear),
-    }
+    linear = make_pipeline(StandardScaler(), LogisticRegression(max_iter=MAX_ITERATIONS))
+    found = {"majority class": DummyClassifier(strategy="prior"), "logistic regression": linear}
     if task == "unsupervised":
         k = min(k, *data.train.x.shape)
         pca = make_pipeline(linear[0], PCA(k, random_state=0), linear[1])

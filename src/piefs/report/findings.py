@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from piefs.data.table import listing
 from piefs.training.diagnosis import Finding, overfitting
 
 GRAM_PER_MAP = 0.25  # root mean square deviation from the identity, for each map
@@ -18,6 +19,7 @@ CALIBRATION = 0.05
 FEW_ROWS_A_CLASS, FEW_TEST_ROWS = 10, 100
 IMBALANCED = 0.9
 LEAK, REPEATED = 0.01, 0.05
+NAMED = 5  # classes or columns, at most
 SUFFICIENT = 0.005  # fewer maps suffice if their score is within this of that of all
 
 
@@ -50,14 +52,16 @@ def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> 
     """A simple method that is clearly better on the validation rows."""
     name = "accuracy" if "accuracy" in metrics else "r2"
     ours = (metrics.get(name) or {}).get("validation")
-    scores = (
-        (other["scores"].get(name, {}).get("validation"), other["name"])
-        for other in evidence["baselines"]
-    )
-    best, by = max((one for one in scores if one[0] is not None), default=(None, ""))
-    if ours is None or best is None:
+    others = {one["name"]: one["scores"].get(name, {}) for one in evidence["baselines"]}
+    known = [(s["validation"], by) for by, s in others.items() if s.get("validation") is not None]
+    if ours is None or not known:
         return None
-    if best - ours <= _margin(name, ours, evidence["data"]["n_rows"]["validation"]):
+    best, by = max(known)
+    margin = 0.02
+    if name == "accuracy":  # two standard errors: smaller differences may be chance
+        n = max(evidence["data"]["n_rows"]["validation"], 1)
+        margin = max(0.003, 2 * (ours * (1 - ours) / n) ** 0.5)
+    if best - ours <= margin:
         return None
     more = (
         "Train longer (--steps), take the preset default if this was fast, try more maps (-k)"
@@ -72,35 +76,28 @@ def worse_than_a_baseline(metrics: dict[str, Any], evidence: dict[str, Any]) -> 
     )
 
 
+def _shown(name: str, value: float) -> str:
+    return f"R² {value:.3f}" if name == "r2" else f"{100 * value:.1f} %"
+
+
 def _took_steps(metrics: dict[str, Any]) -> bool:
     """Whether maps descended; the closed form has no settings of training to advise."""
     return metrics.get("steps") != 0
 
 
-def _margin(name: str, ours: float, n: int) -> float:
-    """Two standard errors of the score: smaller differences may be chance."""
-    if name == "r2":
-        return 0.02
-    return max(0.003, 2 * (max(ours * (1 - ours), 0.0) / max(n, 1)) ** 0.5)
-
-
-def _shown(name: str, value: float) -> str:
-    return f"R² {value:.3f}" if name == "r2" else f"{100 * value:.1f} %"
-
-
 def never_predicted(evidence: dict[str, Any]) -> Finding | None:
     """Classes that occur in the held-out rows but are never predicted."""
-    confusions = [
-        judged["confusion"] for judged in evidence["judged"].values() if "confusion" in judged
-    ]
-    counts = np.sum(confusions, axis=0)
-    if not confusions or np.all(is_predicted := counts.any(axis=0) | ~counts.any(axis=1)):
+    confusions = [one["confusion"] for one in evidence["judged"].values() if "confusion" in one]
+    if not confusions:
         return None
-    known = zip(evidence["data"]["class_names"], is_predicted, strict=True)
-    names = [name for name, is_one in known if not is_one]
+    counts = np.sum(confusions, axis=0)
+    missed = np.flatnonzero(counts.any(axis=1) & ~counts.any(axis=0)).tolist()
+    names = [evidence["data"]["class_names"][c] for c in missed]
+    if not names:
+        return None
     return Finding(
         "never-predicted",
-        f"No held-out row is predicted as {_some(names)}, though some are.",
+        f"No held-out row is predicted as {listing(names, NAMED)}, though some are.",
         'Weight the classes evenly (class_weight = "balanced" in a --config file), give more '
         "rows of them, or merge rare classes.",
     )
@@ -132,17 +129,16 @@ def not_orthonormal(metrics: dict[str, Any], n_rows: int) -> Finding | None:
     K (K + 1) / n.
     """
     scores, k = metrics.get("gram_error_unbiased") or {}, len(metrics["energies"])
-    known = [(scores[s], s) for s in ("validation", "test") if scores.get(s) is not None]
-    (error, split), floor = max(known, default=(0.0, "")), k * (k + 1) / n_rows
+    error, split = max((scores.get(name) or 0.0, name) for name in ("validation", "test"))
+    floor = k * (k + 1) / n_rows
     if error <= max(k * GRAM_PER_MAP**2, 3 * floor):
         return None
-    more = ", train longer, or raise weighting.orth (a --config file)"
     return Finding(
         "not-orthonormal",
         f"On {split} rows the Gram matrix is {error**0.5:.2f} away from the identity, of which "
         f"{floor**0.5:.2f} is usual for {k} maps of {n_rows:,} rows.",
         "Distances between the coordinates of new rows are distorted. Look for outliers, give more "
-        f"rows, take fewer maps (-k){more if _took_steps(metrics) else ''}.",
+        "rows, or take fewer maps (-k).",
     )
 
 
@@ -168,7 +164,7 @@ def data_findings(evidence: dict[str, Any]) -> Iterator[Finding]:
     if constant := facts["constant_columns"]:
         yield Finding(
             "constant-columns",
-            f"Columns with the same value in every training row: {_some(constant)}.",
+            f"Columns with the same value in every training row: {listing(constant, NAMED)}.",
             "They were left out; drop them from the file if they should be.",
             bad=False,
         )
@@ -186,11 +182,11 @@ def _class_findings(facts: dict[str, Any], names: Sequence[str]) -> Iterator[Fin
     if "class_counts" not in facts:
         return
     counts = np.array(facts["class_counts"]["train"])
-    by_class = zip(names, facts["class_counts"]["train"], strict=True)
-    if rare := [f"{name} ({n})" for name, n in by_class if n < FEW_ROWS_A_CLASS]:
+    few = np.flatnonzero(counts < FEW_ROWS_A_CLASS).tolist()
+    if rare := [f"{names[c]} ({counts[c]})" for c in few]:
         yield Finding(
             "few-rows-a-class",
-            f"Fewer than {FEW_ROWS_A_CLASS} training rows: {_some(rare)}.",
+            f"Fewer than {FEW_ROWS_A_CLASS} training rows: {listing(rare, NAMED)}.",
             "Give more rows of these classes, or merge them; their scores mean little.",
         )
     if counts.max() > IMBALANCED * counts.sum():
@@ -204,11 +200,6 @@ def _class_findings(facts: dict[str, Any], names: Sequence[str]) -> Iterator[Fin
         )
 
 
-def _some(items: Sequence[str], most: int = 5) -> str:
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more
-
-
 def fewer_maps_suffice(evidence: dict[str, Any]) -> Finding | None:
     """The fewest leading maps that match the score of all on the validation rows."""
     by_maps = evidence["by_maps"]
@@ -219,10 +210,11 @@ def fewer_maps_suffice(evidence: dict[str, Any]) -> Finding | None:
     if enough > n / 2:
         return None
     few = f"The first {enough} of {n} maps give"
+    if enough == 1:
+        few = f"The first of {n} maps alone gives"
     return Finding(
         "fewer-maps-suffice",
-        f"{few if enough > 1 else f'The first of {n} maps alone gives'} a linear probe nearly its "
-        "full score.",
+        f"{few} a linear probe nearly its full score.",
         f"-k {enough} makes a smaller model with much the same score.",
         bad=False,
     )

@@ -8,15 +8,16 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined, UndefinedError
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
+from matplotlib import colormaps
+from matplotlib.colors import to_hex
 
 from piefs.data.encoder import TableEncoder
 from piefs.data.files import read_document, reading, write_bytes
@@ -25,27 +26,18 @@ from piefs.estimators.persistence import load_with_document
 from piefs.report import EVIDENCE, PAGE
 from piefs.report.evidence import Document, read_evidence
 from piefs.report.findings import findings, settings_in_use
-from piefs.report.pictures import Section, as_svg, pictures
-from piefs.report.plot.style import CLASS_COLORS, INK, number_scale
+from piefs.report.pictures import as_svg, pictures
+from piefs.report.plot.style import CLASS_COLORS, NUMBER_COLORS
 from piefs.report.scores import SCORES, SHOWN
 
-WIDE_POINTS = 330
 MANY_CLASSES, MAX_CLASS_ROWS = 20, 200
-SPLITS = ("validation", "test")
-FOR_SCRIPT = ("class_names", "target", "image_shape")
 BETTER: dict[str, Any] = dict.fromkeys(("accuracy", "f1", "roc_auc", "r2"), max)
 BETTER |= dict.fromkeys(("log_loss", "rmse", "mae"), min)  # not ece: guessing is well calibrated
 PALETTE = {
     # Dark grey would vanish on a dark page.
     "classes": [{"#4d4d4d": "#8a8f96"}.get(color, color) for color in CLASS_COLORS],
-    "numbers": number_scale(),
-    "right": "#8fa3b5",
-    "wrong": CLASS_COLORS[1],
+    "numbers": [to_hex(color) for color in colormaps[NUMBER_COLORS](np.linspace(0, 1, 9))],
 }
-COLORS = f"""
-:root {{ --ink: {INK}; --accent: {CLASS_COLORS[0]}; }}
-@media (prefers-color-scheme: dark) {{ :root {{ --ink: #e3e9ef; --accent: {CLASS_COLORS[5]}; }} }}
-"""
 
 
 def write_page(run: str | Path) -> Path:
@@ -55,7 +47,33 @@ def write_page(run: str | Path) -> Path:
     metrics = read_document(run / "metrics.json", "fit again: its metrics are written last")
     estimator, model = load_with_document(run / "model")
     with reading(run / EVIDENCE, "fit again"):
-        text = page(evidence, metrics, _read_history(run / "history.csv"), estimator, model)
+        drawn = pictures(evidence, metrics, _read_history(run / "history.csv"), estimator)
+        del drawn["rows"]  # the page has a scatter of its own
+        settings = settings_in_use(metrics["config"])
+        probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
+        ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
+        methods = [ours, *evidence["baselines"]]
+        text = _render(
+            data=evidence["data"],
+            metrics=metrics,
+            model=model,
+            scores=SCORES,
+            shown=SHOWN,
+            findings=findings(metrics, evidence),
+            methods=methods,
+            best=_best(methods),
+            figures={
+                section: {name: Markup(as_svg(name, draw)) for name, draw in made.items()}
+                for section, made in drawn.items()
+            },
+            by_class=_by_class(evidence),
+            clip=estimator.model_.scaling.clip,
+            many_classes=len(evidence["data"]["class_names"]) > MANY_CLASSES,
+            columns=TableEncoder.from_document(model["table"]).describe(),
+            settings={name: json.dumps(value) for name, value in settings.items()},
+            rows=evidence["rows"],
+            palette=PALETTE,
+        )
     write_bytes(run / PAGE, text.encode())
     return run / PAGE
 
@@ -65,38 +83,8 @@ def _read_history(path: Path) -> list[dict[str, float]]:
     if not path.is_file():
         return []
     columns = read_table(path).columns
-    values = {name: cells.astype(float) for name, cells in columns.items()}
-    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
-
-
-def page(
-    evidence: Document,
-    metrics: Document,
-    history: Sequence[dict[str, float]],
-    estimator: Any,
-    model: Document,
-) -> str:
-    """The whole page as text."""
-    drawn = pictures(evidence, metrics, history, estimator)
-    names, settings = evidence["data"]["class_names"], settings_in_use(metrics["config"])
-    return _render(
-        data=evidence["data"],
-        metrics=metrics,
-        model=model,
-        scores=SCORES,
-        findings=findings(metrics, evidence),
-        comparison=_comparison(evidence, metrics),
-        shown=SHOWN,
-        figures={name: _figures(made) for name, made in drawn.items() if name != "rows"},
-        by_class=_by_class(evidence),
-        clip=estimator.model_.scaling.clip,
-        many_classes=len(names) > MANY_CLASSES,
-        columns=TableEncoder.from_document(model["table"]).describe(),
-        settings={name: json.dumps(value) for name, value in settings.items()},
-        rows=evidence["rows"]
-        | {name: evidence["data"][name] for name in FOR_SCRIPT}
-        | {"palette": PALETTE},
-    )
+    rows = np.stack([cells.astype(float) for cells in columns.values()], axis=1)
+    return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
 def _render(**context: Any) -> str:
@@ -109,75 +97,43 @@ def _render(**context: Any) -> str:
         lstrip_blocks=True,
     )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
-    script = _asset("page.js")
+    script = asset("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    try:
-        return environment.get_template("page.html.j2").render(
-            style=style(), script=script, script_digest=digest, **context
-        )
-    except UndefinedError as error:
-        raise LookupError(error.message) from error
+    template = environment.get_template("page.html.j2")
+    return template.render(style=asset("page.css"), script=script, script_digest=digest, **context)
 
 
-def style() -> Markup:
-    """The style sheet, the palette's colours included."""
-    return Markup(COLORS) + _asset("page.css")
-
-
-def _asset(name: str) -> Markup:
+def asset(name: str) -> Markup:
+    """The style sheet or the script, as it is."""
     return Markup((files("piefs.report") / "templates" / name).read_text(encoding="utf-8"))
-
-
-def _figures(section: Section) -> list[tuple[str, Markup, bool]]:
-    """Names and pictures, and whether a picture is too wide for one column."""
-    svgs = {name: as_svg(name, draw) for name, draw in section.items()}
-    return [(name, Markup(svg), _width(svg) > WIDE_POINTS) for name, svg in svgs.items()]
-
-
-def _width(svg: str) -> float:
-    found = re.search(r'<svg [^>]*?width="([\d.]+)pt"', svg)
-    return float(found[1]) if found else 0.0
 
 
 # --- the summary ---------------------------------------------------------------------------------
 
 
-def _comparison(evidence: Document, metrics: Document) -> Document | None:
-    """Our held-out scores beside those of the baselines, the best of each column marked."""
-    shown = [one for one in SCORES if one[0] in metrics]
-    if not shown:
-        return None
-    probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
-    ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
-    methods = [ours, *evidence["baselines"]]
-    rows = [(str(method["name"]), str(method["note"]), []) for method in methods]
-    for name, _, form in shown:
-        for split in SPLITS:
+def _best(methods: Sequence[Document]) -> dict[tuple[str, str], str]:
+    """The best of each score on each held-out split, as it is shown."""
+    best = {}
+    for name, _, form in SCORES:
+        for split in ("validation", "test"):
             values = [method["scores"].get(name, {}).get(split) for method in methods]
-            texts = ["–" if value is None else form(value) for value in values]
             known = [value for value in values if value is not None]
-            best = form(BETTER[name](known)) if known and name in BETTER else None
-            for (*_, row), text in zip(rows, texts, strict=True):
-                row.append((text, text == best))
-    return {"scores": [label for _, label, _ in shown], "rows": rows}
+            if known and name in BETTER:
+                best[name, split] = form(BETTER[name](known))
+    return best
 
 
-def _by_class(evidence: Document) -> list[tuple[str, list[str]]]:
-    """Precision, recall, F1 and counts of each class; of many classes the worst first."""
+def _by_class(evidence: Document) -> list[tuple[str, list[float], list[int]]]:
+    """Precision, recall and F1 in percent, and counts; of many classes the worst first."""
     judged, names = evidence["judged"].get("test", {}), evidence["data"]["class_names"]
     if "confusion" not in judged:
         return []
     counts = np.array(judged["confusion"], float)
     right, predicted, true = counts.diagonal(), counts.sum(axis=0), counts.sum(axis=1)
     with np.errstate(invalid="ignore"):  # of a class without rows these are not defined
-        shares = np.stack([right / predicted, right / true, 2 * right / (predicted + true)])
-    n_rows = evidence["facts"]["class_counts"]
-    order = list(range(len(names)))
+        scores = 100 * np.stack([right / predicted, right / true, 2 * right / (predicted + true)])
+    n_rows = np.array([evidence["facts"]["class_counts"][split] for split in ("train", "test")])
+    order = np.arange(len(names))
     if len(names) > MANY_CLASSES:
-        order = np.argsort(np.nan_to_num(shares[2]), kind="stable")[:MAX_CLASS_ROWS].tolist()
-
-    def cells(c: int) -> list[str]:
-        scores = ["–" if np.isnan(v) else f"{100 * v:.1f}" for v in shares[:, c]]
-        return scores + [f"{n_rows[split][c]:,}" for split in ("train", "test")]
-
-    return [(names[c], cells(c)) for c in order]
+        order = np.argsort(np.nan_to_num(scores[2]), kind="stable")[:MAX_CLASS_ROWS]
+    return [(names[c], scores[:, c].tolist(), n_rows[:, c].tolist()) for c in order]

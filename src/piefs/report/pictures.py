@@ -18,16 +18,16 @@ from matplotlib.axes import Axes
 from piefs.core.model import Model
 from piefs.data.files import write_with
 from piefs.report import plot
-from piefs.report.plot.style import INK
+from piefs.report.evidence import Document
+from piefs.report.plot.style import INK, phi_name
 from piefs.report.rows import unpack
 from piefs.training.evaluation import needs_jax
 
 ON_PAGE: Any = {"svg.fonttype": "none", "savefig.transparent": True, "axes.facecolor": "none"}
 NO_METADATA: Any = {"Date": None, "Creator": None, "Format": None, "Type": None}
-COLUMN_INCHES = 3.8  # of the page
-MAX_IMAGES, N_LEADING, PLANE_POINTS = 8, 4, 300
+COLUMN_INCHES, WIDE_POINTS = 3.8, 330  # a column of the page, and what needs two of them
+MAX_IMAGES, N_LEADING = 8, 4
 
-Document = dict[str, Any]
 History = Sequence[dict[str, float]]
 Section = dict[str, Callable[[], Axes]]
 """Pictures by name: functions that draw them into new axes."""
@@ -36,11 +36,7 @@ Section = dict[str, Callable[[], Axes]]
 def pictures(
     evidence: Document, metrics: Document, history: History, estimator: Any
 ) -> dict[str, Section]:
-    """All pictures of a run by section; some sections may be empty.
-
-    The page shows all sections but `rows`: it has a scatter of its own that one can explore.
-    """
-    config = metrics["config"]
+    """All pictures of a run by section; some sections may be empty."""
     return {
         "rows": of_rows(evidence),
         "plane": of_plane(evidence, estimator),
@@ -48,7 +44,7 @@ def pictures(
         "dependence": of_dependence(evidence),
         "coordinates": of_coordinates(evidence, metrics),
         "predictions": of_predictions(evidence),
-        "training": of_training(history, config.get("solver") or config["schedule"]),
+        "training": of_training(history, metrics["config"]),
     }
 
 
@@ -77,17 +73,19 @@ def as_svg(name: str, draw: Callable[[], Axes]) -> str:
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :].strip()
     svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # ids must be unique on the page
-    svg = svg.replace("<svg ", f'<svg role="img" aria-label="{name}" ', 1)
+    width = float(svg.partition('width="')[2].partition("pt")[0])
+    kind = "wide" if width > WIDE_POINTS else "narrow"
+    svg = svg.replace("<svg ", f'<svg role="img" class="{kind}" aria-label="{name}" ', 1)
     return svg.replace(INK, "currentColor")
 
 
 def of_rows(evidence: Document) -> Section:
     """The first two coordinates of held-out rows."""
-    rows, data = evidence["rows"], evidence["data"]
-    phi, truth = unpack(rows["phi"]), unpack(rows["truth"])
+    data = evidence["data"]
+    phi, truth, split = (unpack(evidence["rows"][name]) for name in ("phi", "truth", "split"))
     if phi.shape[1] < 2:
         return {}
-    held_out, names = unpack(rows["split"]) > 0, data["class_names"]
+    held_out, names = split > 0, data["class_names"]
     options = {"class_names": names, "label": data["target"], "with_key": len(names) != 1}
     scatter = partial(plot.coordinate_scatter, phi[held_out], truth[held_out], **options)
     return {"coordinates": scatter}
@@ -98,33 +96,28 @@ def of_plane(evidence: Document, estimator: Any) -> Section:
     if evidence["plane"] is None:
         return {}
     data = evidence["data"]
-    x, y = (unpack(evidence["plane"][name])[:PLANE_POINTS] for name in "xy")
+    x, y = (unpack(evidence["plane"][name]) for name in "xy")
     is_number = y.dtype.kind == "f"
     classes = None if is_number or len(data["class_names"]) < 2 else y
+    first, second = map(plot.shortened, data["feature_names"])
 
-    def heatmap(function: Callable, y: np.ndarray | None, **options: Any) -> Axes:
-        ax = plot.plane_heatmap(function, x, y, **options)
-        first, second = map(plot.shortened, data["feature_names"])
+    def heatmap(*arguments: Any, **options: Any) -> Axes:
+        ax = plot.plane_heatmap(*arguments, **options)
         ax.set(xlabel=first, ylabel=second)
         return ax
 
-    made, found = Section(), {}
-
-    def of_map(rows: np.ndarray, k: int) -> np.ndarray:
-        if not found:  # all maps at once, on the one grid
-            found["phi"] = estimator.transform(rows)
-        return found["phi"][:, k]
-
-    for k in range(min(N_LEADING, unpack(evidence["rows"]["phi"]).shape[1])):
+    made = Section()
+    phi = estimator.transform(plot.grid_of(x)[0])  # all maps at once, on the one grid
+    for k, values in enumerate(phi.T[:N_LEADING]):
         made[f"map-{k + 1}"] = partial(
-            heatmap, partial(of_map, k=k), classes, title=f"$\\phi_{{{k + 1}}}$"
+            heatmap, lambda _, values=values: values, x, classes, title=phi_name(k)
         )
     if hasattr(estimator, "decision_function") and len(data["class_names"]) == 2:
         options: Any = {"contour": True, "title": "margin"}
-        made["margin"] = partial(heatmap, estimator.decision_function, classes, **options)
+        made["margin"] = partial(heatmap, estimator.decision_function, x, classes, **options)
     elif hasattr(estimator, "predict") and is_number:
         options = {"label": data["target"], "title": "prediction"}
-        made["prediction"] = partial(heatmap, estimator.predict, y, **options)
+        made["prediction"] = partial(heatmap, estimator.predict, x, y, **options)
     return made
 
 
@@ -133,12 +126,12 @@ def of_relevance(evidence: Document, model: Model) -> Section:
     data, relevance = evidence["data"], evidence["relevance"]
     shares, names = unpack(relevance["by_map"]).astype(float), data["feature_names"]
     image: Any = tuple(data["image_shape"] or ())
-    made: Section = {}
-    if not image:
-        made["relevance"] = partial(plot.relevance_by_map, shares, names)
-    for k, share in enumerate(shares.T[:MAX_IMAGES] if image else ()):
-        options: Any = {"title": f"$\\phi_{{{k + 1}}}$"}
-        made[f"relevance-{k + 1}"] = partial(plot.relevance_image, share, image, **options)
+    made: Section = {"relevance": partial(plot.relevance_by_map, shares, names)}
+    if image:
+        made = {
+            f"relevance-{k + 1}": partial(plot.relevance_image, share, image, title=phi_name(k))
+            for k, share in enumerate(shares.T[:MAX_IMAGES])
+        }
     if relevance["metric"] is not None:
         of_metric = unpack(relevance["metric"]).astype(float)
         draw = plot.relevance_image if image else plot.relevance_bars
@@ -153,7 +146,7 @@ def of_dependence(evidence: Document) -> Section:
     reach = max((np.abs(curve["curves"]).max() for curve in curves), default=1.0)
 
     def one_input(curve: Document) -> Axes:
-        values, means = np.array(curve["values"]), np.array(curve["curves"])
+        values, means = (np.array(curve[name]) for name in ("values", "curves"))
         ax = plot.partial_dependence(values, means, name=curve["name"])
         ax.set_ylim(-1.1 * reach, 1.4 * reach)  # room for the legend
         ax.legend(fontsize=8, ncols=4, loc="upper center")
@@ -166,14 +159,11 @@ def of_coordinates(evidence: Document, metrics: Document) -> Section:
     """How useful, smooth and orthonormal the maps are."""
     by_maps, made = evidence["by_maps"], Section()
     if by_maps is not None and len(by_maps["kept"]) > 1:
-        made["score-by-maps"] = partial(
-            plot.score_by_maps, by_maps["kept"], by_maps["scores"], label=by_maps["label"]
-        )
-    c = unpack(evidence["gram"]["validation"]).astype(float)
-    return made | {
-        "energies": partial(plot.energies, metrics["energies"]),
-        "gram": partial(plot.gram_matrix, c),
-    }
+        scores = partial(plot.score_by_maps, by_maps["kept"], by_maps["scores"])
+        made["score-by-maps"] = partial(scores, label=by_maps["label"])
+    made["energies"] = partial(plot.energies, metrics["energies"])
+    made["gram"] = partial(plot.gram_matrix, unpack(evidence["gram"]["validation"]).astype(float))
+    return made
 
 
 def of_predictions(evidence: Document) -> Section:
@@ -182,31 +172,30 @@ def of_predictions(evidence: Document) -> Section:
     if judged is None:
         return {}
     if "confusion" not in judged:
-        y, predicted = np.array(judged["truth"]), np.array(judged["predicted"])
+        pairs, label = [np.array(judged[name]) for name in ("truth", "predicted")], data["target"]
         return {
-            "predictions": partial(plot.predictions, y, predicted, label=data["target"]),
-            "residuals": partial(plot.residuals, y, predicted, label=data["target"]),
+            "predictions": partial(plot.predictions, *pairs, label=label),
+            "residuals": partial(plot.residuals, *pairs, label=label),
         }
-    counts = np.array(judged["confusion"])
     bins = (np.array(judged["bins"][name]) for name in ("confidence", "accuracy", "counts"))
     return {
-        "confusion": partial(plot.confusion_matrix, counts, data["class_names"]),
+        "confusion": partial(
+            plot.confusion_matrix, np.array(judged["confusion"]), data["class_names"]
+        ),
         "reliability": partial(plot.reliability, *bins),
     }
 
 
-def of_training(history: History, solver: str) -> Section:
+def of_training(history: History, config: Document) -> Section:
     """The curves of the training; none of a solver that takes no steps."""
     if not history:
         return {}
-    made: Section = {"losses": partial(plot.history, history)}
-    if solver == "spectral":
-        label = "distance to the graph"
-        made = {"losses-spectral": partial(plot.history, history, target=label)}
+    solver, curves = config.get("solver") or config["schedule"], partial(plot.history, history)
+    made: Section = {"losses": curves}
     for what in ("accuracy", "r2"):
         if f"validation_{what}" in history[-1]:
-            made["validation"] = partial(plot.history, history, what)
-    made["gram-history"] = partial(plot.history, history, "gram")
+            made["validation"] = partial(curves, what)
+    made["gram-history"] = partial(curves, "gram")
     if solver == "sequential":  # the other solvers keep the weights constant
-        made["weights"] = partial(plot.history, history, "weights")
+        made["weights"] = partial(curves, "weights")
     return made

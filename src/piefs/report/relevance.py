@@ -7,17 +7,12 @@ form has A = Λ⁻¹, with λ that the evidence has chosen.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from piefs.core.model import Model
-from piefs.training.evaluation import needs_jax
-
-if TYPE_CHECKING:
-    from jax import Array
-
-    from piefs.core.metric import MetricField
+from piefs.training.evaluation import compiled, needs_jax
 
 ELEMENTS = 2**23  # of the arrays in memory at a time
 
@@ -39,11 +34,7 @@ def slopes_by_map(model: Model, x: np.ndarray) -> np.ndarray:
 
 def _gradients(model: Model, x: np.ndarray) -> Iterator[np.ndarray]:
     """∇φ_k of the coordinates at the rows of x, (n, K, d), block by block in double precision."""
-    function = Model.gradients
-    if needs_jax(model):
-        import jax
-
-        function = jax.jit(function)
+    function = compiled("gradients") if needs_jax(model) else Model.gradients
     size = max(1, ELEMENTS // (len(model.mixing) * x.shape[1]))
     for start in range(0, len(x), size):
         yield np.asarray(function(model, x[start : start + size].astype(model.dtype)), np.float64)
@@ -59,21 +50,18 @@ def metric_matrices(model: Model, x: np.ndarray) -> np.ndarray:
     if not needs_jax(model):
         return np.repeat(np.diag(1 / kernel_rates(model))[None], len(x), axis=0)
     import jax
-
-    matrices, z = jax.jit(_matrices), model.scaled(np.asarray(x, model.dtype)).astype(model.dtype)
-    size = max(1, ELEMENTS // x.shape[1] ** 2)
-    blocks = [matrices(model.metric, z[i : i + size]) for i in range(0, len(z), size)]
-    return np.concatenate([np.asarray(block) for block in blocks])
-
-
-def _matrices(metric: "MetricField", x: "Array") -> "Array":
     import jax.numpy as jnp
 
-    from piefs.core.gradients import FactoredField
+    from piefs.core.gradients import DenseField
 
-    (n, d), unit = x.shape, jnp.eye(x.shape[1], dtype=x.dtype)
-    columns = metric.apply(jnp.repeat(x, d, axis=0), FactoredField(jnp.tile(unit, (n, 1)), unit))
-    return columns.dense().reshape(n, d, d).transpose(0, 2, 1)
+    unit = jnp.eye(x.shape[1], dtype=model.dtype)
+
+    def matrix(row: Any) -> Any:
+        rows = jnp.broadcast_to(row, unit.shape)
+        return model.metric.apply(rows, DenseField(unit)).dense().T
+
+    z = model.scaled(np.asarray(x, model.dtype)).astype(model.dtype)
+    return np.asarray(jax.lax.map(matrix, z, batch_size=max(1, ELEMENTS // unit.size)))
 
 
 def inverse_metric(model: Model, x: np.ndarray, n_rows: int = 64) -> np.ndarray:

@@ -72,16 +72,16 @@ def shown_rows(
     tables = [part.table for part in parts if part.table is not None]
     places, kind = list(chosen.values()), "float32" if data.is_regression else "int32"
     document: dict[str, Any] = {"n": len(x), "split": pack(split, "uint8"), "truth": pack(y, kind)}
-    if len(tables) == len(parts):
+    document["phi"] = pack(np.concatenate([phi[name][rows] for name, rows in chosen.items()]))
+    cells = dict(zip(data.feature_names, x.T, strict=True))
+    if tables:
         places, document["unit"] = [np.asarray(table.lines) for table in tables], tables[0].unit
         names = [name for name in tables[0].names if name != data.target_name]
         cells = {name: np.concatenate([t.columns[name] for t in tables]) for name in names}
-    else:
-        cells = dict(zip(data.feature_names, x.T, strict=True))
     document["place"] = pack(np.concatenate(places), "int32")
-    document["phi"] = pack(np.concatenate([phi[name][rows] for name, rows in chosen.items()]))
     if data.image_shape:
-        document |= {"columns": [], "images": _thumbnails(x)}
+        pixels = np.interp(x, (x.min(), x.max()), (0, 255)).round()
+        document |= {"columns": [], "images": pack(pixels, "uint8")}
     else:
         shown = _most_relevant(cells, data, relevance, max(3, min(MAX_COLUMNS, CELLS // len(x))))
         document["columns"] = [{"name": name, "cells": _cells(cells[name])} for name in shown]
@@ -89,7 +89,9 @@ def shown_rows(
         of_rows = [[values[rows] for values in judged[name]] for name, rows in chosen.items()]
         predicted, p, loss = (np.concatenate(values) for values in zip(*of_rows, strict=True))
         document |= {"predicted": pack(predicted, kind), "confidence": pack(p.max(axis=1))}
-        document |= {"hardest": _hardest(loss, split), "loss": pack(loss)}
+        tested = np.flatnonzero(split == 2)
+        hardest = tested[np.argsort(-loss[tested], kind="stable")][:N_HARDEST]
+        document |= {"hardest": hardest.tolist(), "loss": pack(loss)}
     return document
 
 
@@ -108,12 +110,6 @@ def _choose(data: Dataset, judged: dict[str, Judged], k: int) -> dict[str, np.nd
             rows = np.union1d(rows, hardest)
         chosen[name] = np.sort(rows)
     return chosen
-
-
-def _hardest(loss: np.ndarray, split: np.ndarray) -> list[int]:
-    """The shown test rows of largest loss."""
-    rows = np.flatnonzero(split == 2)
-    return rows[np.argsort(-loss[rows], kind="stable")][:N_HARDEST].tolist()
 
 
 def _most_relevant(
@@ -136,9 +132,3 @@ def _cells(cells: np.ndarray) -> list[Any]:
     if cells.dtype.kind in "iu":
         return cells.tolist()
     return [text if len(text) <= MAX_TEXT else text[: MAX_TEXT - 1] + "…" for text in texts(cells)]
-
-
-def _thumbnails(x: np.ndarray) -> dict[str, Any]:
-    """Pixels as bytes, from the least to the greatest value of the rows shown."""
-    low, high = float(x.min()), float(x.max())
-    return pack(np.round(255 * (x - low) / ((high - low) or 1.0)), "uint8")

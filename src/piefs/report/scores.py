@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn import metrics
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from piefs.estimators.base import BasePIEFS
 
 Scores = dict[str, float | None]
-CALIBRATION_BINS = 15
+N_BINS = 15  # of confidence
 PROBE_ROWS = 5_000
 KEPT = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 SCORES = (
@@ -51,7 +51,7 @@ def probe(transformer: BasePIEFS, *, is_regression: bool) -> Pipeline:
 def probe_scores_by_maps(phi: dict[str, np.ndarray], data: Dataset) -> dict[str, Any]:
     """The held-out score of a linear probe on the first 1, 2, … maps: accuracy, or R²."""
     k = phi["train"].shape[1]
-    kept = sorted({n for n in KEPT if n < k} | {k})
+    kept = [*(n for n in KEPT if n < k), k]
     rows = np.random.default_rng(0).permutation(len(data.train))[:PROBE_ROWS]
     x, y = phi["train"][rows], data.train.y[rows]
     scores: dict[str, list[float]] = {"validation": [], "test": []}
@@ -72,7 +72,7 @@ def evaluate(estimator: BasePIEFS, readout: Any, data: Dataset) -> dict[str, Any
     no batches, so no Gram error of the last one.
     """
     found: dict[str, Any] = {} if readout is None else scores_by_split(readout, data)
-    found |= _by_metric({s: estimator.gram_errors(part.x) for s, part in data.splits.items()})
+    found |= _by_metric(lambda part: estimator.gram_errors(part.x), data)
     if estimator.history_:
         found["gram_error_batch"] = estimator.history_[-1]["gram_error"]
     ranges = estimator.log_scale_ranges_
@@ -82,12 +82,13 @@ def evaluate(estimator: BasePIEFS, readout: Any, data: Dataset) -> dict[str, Any
 def scores_by_split(model: Any, data: Dataset) -> dict[str, Scores]:
     """{metric: {split: value}} of any fitted model."""
     measure = regression_scores if data.is_regression else classification_scores
-    return _by_metric({name: measure(model, part) for name, part in data.splits.items()})
+    return _by_metric(lambda part: measure(model, part), data)
 
 
-def _by_metric(by_split: Mapping[str, Mapping[str, float | None]]) -> dict[str, Scores]:
-    """{split: {metric: value}} turned into {metric: {split: value}}."""
-    names = next(iter(by_split.values()))
+def _by_metric(measure: Callable[[Split], Mapping[str, Any]], data: Dataset) -> dict[str, Scores]:
+    """{metric: {split: value}} of what measures one split."""
+    by_split = {name: measure(part) for name, part in data.splits.items()}
+    names = by_split["train"]
     return {name: {split: row[name] for split, row in by_split.items()} for name in names}
 
 
@@ -96,60 +97,48 @@ def classification_scores(readout: Any, part: Split) -> Scores:
 
     A model that predicts labels only, without probabilities, has none of the last three.
     """
-    if not hasattr(readout, "predict_proba"):
-        missing: Scores = dict.fromkeys(("roc_auc", "log_loss", "ece"))
-        return _label_scores(part.y, readout.predict(part.x)) | missing
-    p = readout.predict_proba(part.x)
+    p = readout.predict_proba(part.x) if hasattr(readout, "predict_proba") else None
+    predicted = readout.predict(part.x) if p is None else p.argmax(axis=1)
+    average = "binary" if part.y.max() <= 1 else "macro"
+    scores: Scores = {
+        "accuracy": float(metrics.accuracy_score(part.y, predicted)),
+        "f1": float(metrics.f1_score(part.y, predicted, average=average)),
+    }
+    if p is None:
+        return scores | dict.fromkeys(("roc_auc", "log_loss", "ece"))
     labels = np.arange(p.shape[1])
     ranked = p[:, 1] if len(labels) == 2 else p
-    return _label_scores(part.y, p.argmax(axis=1)) | {
+    return scores | {
         "roc_auc": float(metrics.roc_auc_score(part.y, ranked, multi_class="ovr", labels=labels)),
         "log_loss": float(metrics.log_loss(part.y, p, labels=labels)),
         "ece": expected_calibration_error(part.y, p),
     }
 
 
-def _label_scores(truth: np.ndarray, predicted: np.ndarray) -> Scores:
-    average = "binary" if truth.max() <= 1 else "macro"
-    return {
-        "accuracy": float(metrics.accuracy_score(truth, predicted)),
-        "f1": float(metrics.f1_score(truth, predicted, average=average)),
-    }
-
-
-def expected_calibration_error(
-    truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
-) -> float:
+def expected_calibration_error(truth: np.ndarray, probabilities: np.ndarray) -> float:
     """The gap between confidence and accuracy: ECE = Σ_b (n_b / n) |accuracy_b − confidence_b|.
 
-    The confidence of a row is the probability of its most probable class. Rows are binned by it,
-    the bins b being (0, 1/15], (1/15, 2/15], …, of equal width (Guo et al. 2017, eq. 3); each
-    compares the share of its rows that are correct with their mean confidence. 0 is best: of the
-    rows predicted with 80 %, 80 % are correct. It says nothing about the accuracy itself.
+    The bins b of confidence have equal width (Guo et al. 2017, eq. 3). 0 is best: of the rows
+    predicted with 80 %, 80 % are correct. It says nothing about the accuracy itself.
     """
-    bins = confidence_bins(truth, probabilities, n_bins)
-    return float(np.sum(bins.counts * np.abs(bins.accuracy - bins.confidence)) / len(truth))
+    bins = confidence_bins(truth, probabilities)
+    gaps = np.abs(bins["accuracy"] - bins["confidence"])
+    return float(np.sum(bins["counts"] * gaps) / len(truth))
 
 
-class Bins(NamedTuple):
-    """Rows in bins of confidence, empty bins left out: (n_bins,) each."""
+def confidence_bins(truth: np.ndarray, probabilities: np.ndarray) -> dict[str, np.ndarray]:
+    """Mean confidence, share of correct rows and number of rows in (0, 1/15], (1/15, 2/15], ….
 
-    confidence: np.ndarray
-    accuracy: np.ndarray
-    counts: np.ndarray
-
-
-def confidence_bins(
-    truth: np.ndarray, probabilities: np.ndarray, n_bins: int = CALIBRATION_BINS
-) -> Bins:
-    """Mean confidence, share of correct rows and number of rows in bins of confidence."""
+    The confidence of a row is the probability of its most probable class; empty bins are left out.
+    """
     confidence = probabilities.max(axis=1).astype(np.float64)
     right = probabilities.argmax(axis=1) == truth
-    bins = np.clip(np.ceil(confidence * n_bins).astype(int) - 1, 0, n_bins - 1)
+    bins = np.clip(np.ceil(confidence * N_BINS).astype(int) - 1, 0, N_BINS - 1)
     counts = np.bincount(bins)
     filled = np.flatnonzero(counts)
-    means = [np.bincount(bins, values)[filled] / counts[filled] for values in (confidence, right)]
-    return Bins(means[0], means[1], counts[filled])
+    sums = {"confidence": np.bincount(bins, confidence), "accuracy": np.bincount(bins, right)}
+    means = {name: values[filled] / counts[filled] for name, values in sums.items()}
+    return means | {"counts": counts[filled]}
 
 
 def regression_scores(readout: Any, part: Split) -> Scores:

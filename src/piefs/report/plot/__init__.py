@@ -19,12 +19,7 @@ from piefs.report.plot.coordinates import (
     relevance_image,
     score_by_maps,
 )
-from piefs.report.plot.plane import (
-    grid_of,
-    plane_heatmap,
-    plane_maps,
-    plane_metric,
-)
+from piefs.report.plot.plane import grid_of, plane_heatmap, plane_maps, plane_metric
 from piefs.report.plot.predictions import (
     confusion_matrix,
     history,

@@ -13,7 +13,7 @@ from matplotlib.ticker import MaxNLocator
 
 from piefs.report.plot import style
 
-MOST_IN_LEGEND = 20
+MOST_IN_LEGEND, MOST_INPUTS = 20, 20
 
 
 def gram_matrix(c: np.ndarray, *, ax: Axes | None = None) -> Axes:
@@ -21,9 +21,9 @@ def gram_matrix(c: np.ndarray, *, ax: Axes | None = None) -> Axes:
     ax = ax or plt.subplots(figsize=(4.2, 3.6))[1]
     image = ax.imshow(c, cmap=style.SIGNED_COLORS, vmin=-1, vmax=1)
     style.color_bar(ax, image)
-    ticks = np.arange(0, len(c), max(1, len(c) // 8))
-    ax.set_xticks(ticks, style.phi_names(ticks))
-    ax.set_yticks(ticks, style.phi_names(ticks))
+    ticks = range(0, len(c), max(1, len(c) // 8))
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks(ticks, [*map(style.phi_name, ticks)])
     ax.set_title(f"C,  ‖C − I‖ = {np.linalg.norm(c - np.eye(len(c))):.3f}")
     return style.without_frame(ax)
 
@@ -53,22 +53,22 @@ def coordinate_scatter(
     `with_key` adds the legend, or the colour bar.
     """
     ax = ax or plt.subplots(figsize=(4.6, 4))[1]
-    points: Any = {"x": phi[:, i], "y": phi[:, j], "s": 6, "alpha": 0.6, "linewidths": 0}
     if y is not None and y.dtype.kind == "f":
-        rimmed = {"s": 11, "alpha": 0.9, "edgecolors": "0.5", "linewidths": 0.25}  # on white
-        image = ax.scatter(**points | rimmed, c=y, **style.number_colors(y))
+        rimmed: Any = {"s": 11, "alpha": 0.9, "edgecolors": "0.5", "linewidths": 0.25}  # on white
+        image = ax.scatter(phi[:, i], phi[:, j], c=y, **rimmed, **style.number_colors(y))
         if with_key:
             style.color_bar(ax, image, label, extend="both")
     else:
         labels = np.zeros(len(phi), int) if y is None else y
         n_classes = int(labels.max()) + 1
-        colors = ListedColormap([style.class_color(c) for c in range(n_classes)])
-        drawn = ax.scatter(**points, c=labels, cmap=colors)
+        colors = ListedColormap([*map(style.class_color, range(n_classes))])
+        plain: Any = {"s": 6, "alpha": 0.6, "linewidths": 0}
+        drawn = ax.scatter(phi[:, i], phi[:, j], c=labels, cmap=colors, **plain)
         if with_key and y is not None and n_classes <= MOST_IN_LEGEND:
             handles = drawn.legend_elements(num=list(range(n_classes)))[0]
-            names = [style.literal(name) for name in class_names or range(n_classes)]
+            names = [*map(style.literal, class_names or range(n_classes))]
             ax.legend(handles, names, loc="center left", bbox_to_anchor=(1, 0.5), markerscale=1)
-    ax.set(xlabel=f"$\\phi_{{{i + 1}}}$", ylabel=f"$\\phi_{{{j + 1}}}$")
+    ax.set(xlabel=style.phi_name(i), ylabel=style.phi_name(j))
     return ax
 
 
@@ -91,43 +91,34 @@ def score_by_maps(
 
 
 def partial_dependence(
-    values: np.ndarray,
-    curves: np.ndarray,
-    *,
-    name: str = "x",
-    ax: Axes | None = None,
+    values: np.ndarray, curves: np.ndarray, *, name: str = "x", ax: Axes | None = None
 ) -> Axes:
     """The mean of each φ_k, shape (n, K), as one input takes the given values in all rows."""
     ax = ax or plt.subplots(figsize=(3.6, 2.8))[1]
     line = "o-" if len(values) <= 2 else "-"
-    for k, label in enumerate(style.phi_names(range(curves.shape[1]))):
-        ax.plot(values, curves[:, k], line, color=style.class_color(k), label=label, ms=4)
+    for k, curve in enumerate(curves.T):
+        ax.plot(values, curve, line, color=style.class_color(k), label=style.phi_name(k), ms=4)
     ax.axhline(0, color=style.GUIDE, linewidth=0.6, zorder=0)
     ax.set(xlabel=style.shortened(name, 40), ylabel="mean of $\\phi_k$")
     return ax
 
 
 def relevance_by_map(
-    relevance: np.ndarray,
-    names: Sequence[str] = (),
-    *,
-    ax: Axes | None = None,
-    n_most: int = 20,
+    relevance: np.ndarray, names: Sequence[str] = (), *, ax: Axes | None = None
 ) -> Axes:
     """Which inputs each map uses: the share of its mean squared slope, inputs × maps.
 
-    `relevance` has shape (d, K), its columns sum to one; at most `n_most` inputs are shown, those
-    with the largest sum on top.
+    `relevance` is (d, K), its columns sum to one; the 20 inputs with the largest sums are shown.
     """
-    order = np.argsort(-relevance.sum(axis=1), kind="stable")[:n_most]
+    order = np.argsort(-relevance.sum(axis=1), kind="stable")[:MOST_INPUTS]
     n_maps = relevance.shape[1]
     size = (2.4 + 0.34 * n_maps, max(2.2, 1.0 + 0.25 * len(order)))
     ax = ax or plt.subplots(figsize=size)[1]
     image = ax.imshow(relevance[order], cmap=style.SHARE_COLORS, vmin=0, aspect="auto")
     style.color_bar(ax, image, "share of the map's slope")
     ax.set_yticks(np.arange(len(order)), _labels(order, names, 32))
-    ticks = np.arange(0, n_maps, max(1, n_maps // 16))
-    ax.set_xticks(ticks, style.phi_names(ticks))
+    ticks = range(0, n_maps, max(1, n_maps // 16))
+    ax.set_xticks(ticks, [*map(style.phi_name, ticks)])
     return style.without_frame(ax)
 
 
@@ -136,18 +127,16 @@ def relevance_bars(
     names: Sequence[str] = (),
     *,
     ax: Axes | None = None,
-    title: str = "",
     label: str = "relevance",
-    n_most: int = 20,
 ) -> Axes:
-    """The relevance of columns, the most relevant on top, at most `n_most` of them."""
-    order = np.argsort(relevance)[::-1][:n_most]
+    """The relevance of columns, the most relevant on top, at most 20 of them."""
+    order = np.argsort(relevance)[::-1][:MOST_INPUTS]
     ax = ax or plt.subplots(figsize=(4, 0.6 + 0.26 * len(order)))[1]
     ax.barh(np.arange(len(order)), relevance[order], color=style.CLASS_COLORS[0])
     ax.set_yticks(np.arange(len(order)), _labels(order, names, 24))
     ax.invert_yaxis()
     more = f", {len(order)} of {len(relevance)} columns" if len(order) < len(relevance) else ""
-    ax.set(title=title, xlabel=f"{label}{more}")
+    ax.set(xlabel=f"{label}{more}")
     return ax
 
 

@@ -12,8 +12,10 @@ from matplotlib.collections import EllipseCollection
 
 from piefs.report.plot import style
 
+Function = Callable[[np.ndarray], np.ndarray]
 Extent = tuple[float, float, float, float]
-N_POINTS = 400  # that are drawn over a surface
+N_POINTS = 300  # that are drawn over a surface
+N_ACROSS = 12  # ellipses of a metric
 
 
 def grid_of(x: np.ndarray, n: int = 120, margin: float = 0.08) -> tuple[np.ndarray, Extent]:
@@ -25,12 +27,8 @@ def grid_of(x: np.ndarray, n: int = 120, margin: float = 0.08) -> tuple[np.ndarr
     return rows.astype(np.float32), (low[0], high[0], low[1], high[1])
 
 
-def _class_colors(y: np.ndarray | None, rest: str) -> Any:
-    return rest if y is None else [style.class_color(int(label)) for label in y[:N_POINTS]]
-
-
 def plane_heatmap(
-    function: Callable[[np.ndarray], np.ndarray],
+    function: Function,
     x: np.ndarray,
     y: np.ndarray | None = None,
     *,
@@ -52,49 +50,39 @@ def plane_heatmap(
     ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
     look: Any = {"extent": extent, "aspect": "auto", "interpolation": "bilinear"}
     image = ax.imshow(values, origin="lower", **look)
+    if contour and values.min() < 0 < values.max():
+        ax.contour(values, extent=extent, levels=[0.0], colors="k", linewidths=1.4)
     if y is not None and y.dtype.kind == "f":
         colors = style.number_colors(y)
         image.set(**colors)
-        rim: Any = {"edgecolors": "white", "linewidths": 0.5}
-        ax.scatter(*points, c=y[:N_POINTS], s=14, **rim, **colors)
+        ax.scatter(*points, c=y[:N_POINTS], s=14, edgecolors="white", linewidths=0.5, **colors)
         style.color_bar(ax, image, label, extend="both")
-        return ax
-    bound = np.quantile(np.abs(values), 0.99) or 1.0
-    image.set(cmap=style.SIGNED_COLORS, clim=(-bound, bound))
-    if contour and values.min() < 0 < values.max():
-        line: Any = {"levels": [0.0], "colors": "k", "linewidths": 1.4}
-        ax.contour(values, extent=image.get_extent(), **line)
-    colors = _class_colors(y, "0.2")
-    ax.scatter(*points, c=colors, s=8, edgecolors="white", linewidths=0.35)
-    style.color_bar(ax, image, label)
+    else:
+        bound = np.quantile(np.abs(values), 0.99) or 1.0
+        image.set(cmap=style.SIGNED_COLORS, clim=(-bound, bound))
+        colors = "0.2" if y is None else [*map(style.class_color, y[:N_POINTS])]
+        ax.scatter(*points, c=colors, s=8, edgecolors="white", linewidths=0.35)
+        style.color_bar(ax, image, label)
     return ax
 
 
 def plane_maps(
-    coordinates: Callable[[np.ndarray], np.ndarray],
+    coordinates: Function,
     x: np.ndarray,
     y: np.ndarray | None = None,
     *,
     maps: Sequence[int] = (0, 1, 2, 3),
-    axes: Sequence[Axes] | None = None,
 ) -> Sequence[Axes]:
     """The coordinate maps φ_j over the plane, one panel each."""
-    axes = style.panels(len(maps), width=3.5, height=3.0) if axes is None else axes
+    axes = style.panels(len(maps), width=3.5, height=3.0)
     for ax, j in zip(axes, maps, strict=True):
-        plane_heatmap(
-            lambda rows, j=j: coordinates(rows)[:, j], x, y, ax=ax, title=f"$\\phi_{{{j + 1}}}$"
-        )
+        title = style.phi_name(j)
+        plane_heatmap(lambda rows, j=j: coordinates(rows)[:, j], x, y, ax=ax, title=title)
     return axes
 
 
 def plane_metric(
-    matrices: Callable[[np.ndarray], np.ndarray],
-    x: np.ndarray,
-    y: np.ndarray | None = None,
-    *,
-    ax: Axes | None = None,
-    title: str = "",
-    n_across: int = 12,
+    matrices: Function, x: np.ndarray, y: np.ndarray | None = None, *, ax: Axes | None = None
 ) -> Axes:
     """The metric A(x) over the plane, as the ellipses {v : ‖A(x)v‖ = const} on a grid.
 
@@ -102,23 +90,16 @@ def plane_metric(
     kept flat across it. `matrices` gives A at rows of the plane, shape (n, 2, 2).
     """
     ax = ax or plt.subplots(figsize=(4.8, 4))[1]
-    rows, _ = grid_of(x, n_across, margin=0.0)
-    size = 0.9 * (np.ptp(x, axis=0) / n_across).min()
-    widths, heights, angles = _ellipses(matrices(rows), size)
-    ax.scatter(*x[:N_POINTS].T, c=_class_colors(y, style.GUIDE), s=6, alpha=0.5, linewidths=0)
+    rows, _ = grid_of(x, N_ACROSS, margin=0.0)
+    _, singular, right = np.linalg.svd(np.asarray(matrices(rows), float))
+    lengths = singular.min() / singular  # along the rows of `right`; the last is the longest
+    lengths *= 0.9 * (np.ptp(x, axis=0) / N_ACROSS).min()
+    angles = np.degrees(np.arctan2(right[:, 1, 1], right[:, 1, 0]))
+    colors = style.GUIDE if y is None else [*map(style.class_color, y[:N_POINTS])]
+    ax.scatter(*x[:N_POINTS].T, c=colors, s=6, alpha=0.5, linewidths=0)
     place: Any = {"units": "xy", "offsets": rows, "offset_transform": ax.transData}
     look: Any = {"facecolors": "none", "edgecolors": style.INK, "linewidths": 0.8}
-    ax.add_collection(EllipseCollection(widths, heights, angles, **place, **look))
+    ax.add_collection(EllipseCollection(lengths[:, 1], lengths[:, 0], angles, **place, **look))
     ax.set_aspect("equal")
-    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
+    ax.set(xlabel="$x_1$", ylabel="$x_2$")
     return ax
-
-
-def _ellipses(matrices: np.ndarray, size: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Axes and angles (in degrees) of {v : ‖Av‖ = 1}, the longest of them scaled to `size`."""
-    _, singular, right = np.linalg.svd(np.asarray(matrices, float))
-    lengths = 1 / singular  # along the rows of `right`; the last is the longest
-    lengths *= size / lengths.max()
-    directions = right[:, 1]
-    angles = np.degrees(np.arctan2(directions[:, 1], directions[:, 0]))
-    return lengths[:, 1], lengths[:, 0], angles

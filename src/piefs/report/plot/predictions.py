@@ -54,9 +54,7 @@ def confusion_matrix(
     image = ax.imshow(shares, cmap=style.SHARE_COLORS, vmin=0, vmax=1)
     style.color_bar(ax, image, "share of the true class")
     if few:
-        names = [
-            style.shortened(class_names[c] if len(class_names) else str(c), 14) for c in range(n)
-        ]
+        names = [style.shortened(name, 14) for name in class_names or range(n)]
         ax.set_xticks(range(n), names, rotation=90 if max(map(len, names)) > 2 else 0)
         ax.set_yticks(range(n), names)
         for (row, column), count in np.ndenumerate(counts):
@@ -90,11 +88,7 @@ CURVES: dict[str, tuple[str, str, dict[str, str]]] = {
     "losses": (
         "Losses",
         "loss",
-        {
-            "loss_class": "{target}, training",
-            "validation_loss": "{target}, validation",
-            "loss_mde": "Dirichlet energy",
-        },
+        {"loss_class": "training", "validation_loss": "validation", "loss_mde": "Dirichlet energy"},
     ),
     "accuracy": ("Validation accuracy", "accuracy", {"validation_accuracy": ""}),
     "r2": ("Validation $R^2$", "$R^2$", {"validation_r2": ""}),
@@ -109,13 +103,9 @@ CURVES: dict[str, tuple[str, str, dict[str, str]]] = {
 
 
 def history(
-    rows: Sequence[dict[str, float]],
-    what: str = "losses",
-    *,
-    target: str = "target",
-    ax: Axes | None = None,
+    rows: Sequence[dict[str, float]], what: str = "losses", *, ax: Axes | None = None
 ) -> Axes:
-    """Curves of a training over its steps: `what` is one of `CURVES`, `target` what is learned.
+    """Curves of a training over its steps: `what` is one of `CURVES`.
 
     A loss that is zero throughout is not part of the run, and is left out. Faint lines mark where
     a map was frozen, if maps were trained one after the other.
@@ -128,7 +118,7 @@ def history(
         ax.set_yscale("log" if columns else "linear")
     steps = np.array([row["step"] for row in rows])
     for (name, values), color in zip(columns.items(), style.CLASS_COLORS, strict=False):
-        ax.plot(steps, values, label=names[name].format(target=target), color=color)
+        ax.plot(steps, values, label=names[name], color=color)
     frozen = steps[:-1][np.diff([row["map"] for row in rows]) > 0]
     for step in frozen:
         ax.axvline(step, color=style.FAINT, linewidth=0.8, zorder=0)
@@ -140,6 +130,5 @@ def history(
     elif what == "r2" and columns["validation_r2"].min() < -0.25 < columns["validation_r2"].max():
         ax.set_ylim(bottom=-0.25)  # values far below zero, early on, are cut off
     if any(names.values()) and columns:
-        ncols = 1 if what == "losses" else len(columns)
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=ncols)
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=len(columns))
     return ax

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.colors import Normalize, to_hex
+from matplotlib.colors import Normalize
 
 CLASS_COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00"),
@@ -37,8 +36,6 @@ STYLE: Any = {
     ),
 }
 
-mpl.rcParams.setdefault("mathtext.fontset", "dejavusans")
-
 
 def panels(n: int, *, width: float, height: float) -> Sequence[Axes]:
     """A row of n axes, spaced so that labels do not collide."""
@@ -57,11 +54,6 @@ def number_colors(y: np.ndarray) -> dict[str, Any]:
     return {"cmap": NUMBER_COLORS, "norm": Normalize(low, high)}
 
 
-def number_scale(n: int = 9) -> list[str]:
-    """`NUMBER_COLORS` as n colours to interpolate between."""
-    return [to_hex(color) for color in mpl.colormaps[NUMBER_COLORS](np.linspace(0, 1, n))]
-
-
 def color_bar(ax: Axes, image: Any, label: str = "", *, extend: str = "neither") -> None:
     """A colour bar as high as the axes, with a literal label."""
     ax.figure.colorbar(image, ax=ax, fraction=0.046, pad=0.03, extend=extend, label=literal(label))
@@ -72,16 +64,16 @@ def literal(name: object) -> str:
     return str(name).replace("$", r"\$")
 
 
-def shortened(name: str, most: int = 24) -> str:
+def shortened(name: object, most: int = 24) -> str:
     """A name that fits beside an axis, literally: the middle of a long one is left out."""
     name = str(name)
     end = most - most // 2 - 1
     return literal(name if len(name) <= most else f"{name[: most // 2]}…{name[-end:]}")
 
 
-def phi_names(indices: Sequence[int] | np.ndarray) -> list[str]:
+def phi_name(k: int) -> str:
     """φ₁, φ₂, … for maps counted from zero."""
-    return [f"$\\phi_{{{int(k) + 1}}}$" for k in indices]
+    return f"$\\phi_{{{k + 1}}}$"
 
 
 def without_frame(ax: Axes) -> Axes:

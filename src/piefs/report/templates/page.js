@@ -6,7 +6,8 @@
   const byId = (id) => document.getElementById(id);
   const SPLITS = ["train", "validation", "test"];
   const MOST_LISTED = 50;
-  const { classes: CLASS_COLORS, numbers: NUMBER_COLORS, right: RIGHT, wrong: WRONG } = data.palette;
+  const { classes: CLASS_COLORS, numbers: NUMBER_COLORS } = data.palette;
+  const RIGHT = "#8fa3b5", WRONG = CLASS_COLORS[1];
 
   // --- data -----------------------------------------------------------------------------------
 

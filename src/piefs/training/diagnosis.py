@@ -264,7 +264,8 @@ def overfitting(metrics: dict[str, Any]) -> Finding | None:
             return Finding(
                 "overfitting",
                 says,
-                "For a model on top of them, fit_transform(X, y, cross_fit=True) in Python gives "
-                "honest ones. More rows, fewer maps (-k) or a larger smoothness narrow the gap.",
+                "For a model on top of them, scikit-learn's "
+                'cross_val_predict(model, X, y, method="transform") gives honest ones. More rows, '
+                "fewer maps (-k) or a larger smoothness narrow the gap.",
             )
     return None

@@ -17,10 +17,9 @@ from piefs.estimators.decisions import decided
 from piefs.estimators.inputs import is_dask
 from piefs.estimators.keywords import Configurable
 from piefs.estimators.rows import TrainingRows, checked_weight
-from piefs.training.callbacks import Callback
+from piefs.training.callbacks import Callback, ProgressPrinter
 from piefs.training.config import Settings
 from piefs.training.evaluation import evaluate
-from piefs.training.progress import ProgressPrinter
 from piefs.training.sharding import devices_in_use
 from piefs.training.solvers import NO_LABELS, SOLVERS, Fitted, Task, solver_for
 

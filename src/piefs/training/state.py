@@ -20,7 +20,6 @@ from piefs.core.networks import generator
 from piefs.core.objectives import StepRecord, Trainable, all_maps_readout, for_prefixes
 from piefs.errors import DivergedError
 from piefs.training.batches import Row, Samples, Validation, some_rows
-from piefs.training.callbacks import has_stalled
 from piefs.training.config import Settings
 from piefs.training.evaluation import Columns, energies_of, log_scale_range
 from piefs.training.step import begun
@@ -213,10 +212,12 @@ def recorded(
 
 def has_converged(state: TrainState, settings: Settings) -> bool:
     """Whether the last `patience` intervals have not lowered the validation loss."""
-    if not settings.early_stopping:
+    patience = settings.optimizer.patience
+    if not settings.early_stopping or len(state.history) <= patience:
         return False
     losses = [row["validation_loss"] for row in state.history]
-    return has_stalled(losses, settings.optimizer.patience, TOLERANCE)
+    before = min(losses[:-patience])
+    return min(losses[-patience:]) >= before - TOLERANCE * abs(before)
 
 
 # How often in a turn a metric is set again, and from how many rows: recursive feature machines take

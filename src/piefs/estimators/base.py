@@ -21,7 +21,7 @@ from piefs.training.callbacks import Callback, ProgressPrinter
 from piefs.training.config import Settings
 from piefs.training.evaluation import evaluate
 from piefs.training.sharding import devices_in_use
-from piefs.training.solvers import NO_LABELS, SOLVERS, Fitted, Task, solver_for
+from piefs.training.solvers import NO_LABELS, Fitted, Task, solver_for
 
 
 class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
@@ -49,7 +49,7 @@ class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
         class_weight: Any = None,
         sample_weight: Any = None,
         X_unlabeled: Any = None,
-        validation_data: tuple[np.ndarray, np.ndarray | None] | None = None,
+        validation_data: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Fit validated arrays and set the fitted attributes.
 
@@ -60,8 +60,7 @@ class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
         given = TrainingRows(X, targets, weight, class_weight, unlabeled, validation_data)
         settings = self._settings_for(given)
         given, devices = given.with_rows_set_aside(settings), devices_in_use()
-        kind = SOLVERS[settings.solver].scaling if self.standardize else None
-        scaling = given.scaling(kind, settings, devices)
+        scaling = given.scaling(settings, devices, standardize=self.standardize)
         callbacks: list[Callback] = [*(self.callbacks or ())]
         callbacks += [ProgressPrinter(self.verbose)] if self.verbose else []
         fitted = solver_for(settings.solver)(

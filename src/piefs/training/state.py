@@ -177,7 +177,7 @@ class HeldOut:
         self, validation: Validation, settings: Settings, frozen: Sequence[ScalarMap]
     ) -> None:
         self.validation = validation
-        self.columns = Columns(validation.samples.x, settings.n_components, frozen)
+        self.columns = Columns(validation.x, settings.n_components, frozen)
 
     def row(self, params: Trainable, readout: Readout) -> Row:
         """The scores of the readout."""

@@ -110,7 +110,8 @@ class TrainingRows:
         if self.targets is not None and self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, self.targets)
             label_weight = by_class if label_weight is None else by_class * label_weight
-        samples = Samples(x, _as(dtype, self.targets), self.weight, label_weight, devices)
+        targets = None if self.targets is None else _as(dtype, self.targets)
+        samples = Samples(x, targets, self.weight, label_weight, devices)
         if self.unlabeled is not None:
             samples = _followed_by(samples, _scaled(self.unlabeled, scaling, dtype))
         check_reach(samples.x)
@@ -141,9 +142,9 @@ def _scaled(X: Rows, scaling: Scaling, dtype: np.dtype) -> Rows:
     return scaled if is_lazy(X) else scaled[:]
 
 
-def _as(dtype: np.dtype, targets: np.ndarray | None) -> np.ndarray | None:
+def _as(dtype: np.dtype, targets: np.ndarray) -> np.ndarray:
     """Targets that are numbers in the precision of the inputs; class indices as they are."""
-    return targets if targets is None or targets.dtype.kind != "f" else targets.astype(dtype)
+    return targets.astype(dtype) if targets.dtype.kind == "f" else targets
 
 
 def _followed_by(samples: Samples, unlabeled: Rows) -> Samples:

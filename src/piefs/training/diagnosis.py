@@ -236,6 +236,17 @@ def _of_losses(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+OF_NETWORKS = (
+    "For a model on top of them, scikit-learn's "
+    'cross_val_predict(model, X, y, method="transform") gives honest ones. '
+    "More rows, fewer maps (-k) or a larger smoothness narrow the gap."
+)
+IN_CLOSED_FORM = (
+    "The readout was fitted on coordinates as if each row had been left out (left_out_ in Python); "
+    "fit another model on those too. More rows or fewer columns (--drop) narrow the gap."
+)
+
+
 def overfitting(metrics: dict[str, Any]) -> Finding | None:
     """Training rows that score much better than validation rows, by the metrics of a run.
 
@@ -248,24 +259,12 @@ def overfitting(metrics: dict[str, Any]) -> Finding | None:
         scores = metrics.get(name) or {}
         train, held_out = scores.get("train"), scores.get("validation")
         if train is not None and held_out is not None and train - held_out > margin:
-            says = (
-                f"The training rows score {form(train - held_out)} above the validation rows: "
-                "their coordinates are optimistic."
-            )
-            if "steps" in metrics and not metrics["steps"]:  # nothing was fitted on those
-                return Finding(
-                    "overfitting",
-                    says,
-                    "The readout was fitted on coordinates as if each row had been left out "
-                    "(left_out_ in Python); fit another model on those too. More rows or fewer "
-                    "columns (--drop) narrow the gap.",
-                    bad=False,
-                )
+            descends = metrics.get("steps") != 0
             return Finding(
                 "overfitting",
-                says,
-                "For a model on top of them, scikit-learn's "
-                'cross_val_predict(model, X, y, method="transform") gives honest ones. More rows, '
-                "fewer maps (-k) or a larger smoothness narrow the gap.",
+                f"The training rows score {form(train - held_out)} above the validation rows: "
+                "their coordinates are optimistic.",
+                OF_NETWORKS if descends else IN_CLOSED_FORM,
+                bad=descends,
             )
     return None

@@ -78,7 +78,7 @@ class PIEFSClassifier(ClassifierMixin, Predictor):
         """Logits (n, n_classes); for two classes the margin logit₁ − logit₀, shape (n,)."""
         if is_dask(X):
             return by_block(self, "decision_function", X)
-        return self._outputs(X, _margins)
+        return self._outputs(X, lambda z: z[:, 1] - z[:, 0] if z.shape[1] == 2 else z)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Class probabilities, shape (n, n_classes), in the order of `classes_`."""
@@ -97,10 +97,6 @@ class PIEFSClassifier(ClassifierMixin, Predictor):
         if is_dask(X):
             return by_block(self, "predict", X)
         return self._outputs(X, lambda logits: self.classes_[np.argmax(logits, axis=1)])
-
-
-def _margins(logits: np.ndarray) -> np.ndarray:
-    return logits[:, 1] - logits[:, 0] if logits.shape[1] == 2 else logits
 
 
 def encode_labels(y: Any) -> tuple[np.ndarray, np.ndarray]:

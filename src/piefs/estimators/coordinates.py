@@ -101,8 +101,7 @@ class Coordinates(TransformerMixin):
     def to_jax(self) -> Callable[[Array], Array]:
         """The feature map x ↦ Φ(x), (n, d) → (n, K), as a pure function for jit, grad and vmap."""
         check_is_fitted(self)
-        model = self.model_
-        return lambda x: model.coordinates(x)
+        return self.model_.coordinates
 
     def ritz(self) -> Ritz:
         """The coordinates by smoothness: Ritz values, and the rotation that mixes them.

@@ -30,7 +30,6 @@ from piefs.data.rows import blocks_of
 from piefs.data.streamed import is_to_be_streamed, open_streamed
 from piefs.data.tabular import TableOptions, load_table
 from piefs.estimators.decisions import Facts, decided
-from piefs.estimators.keywords import SHARED
 from piefs.report import page
 from piefs.training.checkpoint import arrays_digest
 from piefs.training.config import Settings
@@ -121,9 +120,8 @@ def _tuning(folder: Path) -> None:
 def _config(folder: Path) -> None:
     for path in sorted(folder.iterdir()):
         settings = read_config(path)
-        given = {name: value for name, value in settings.items() if name in SHARED}
-        preset = settings.get("preset", "default")
-        decided(Settings.of(preset, **given), Facts(60))
+        given = {name: value for name, value in settings.items() if name != "class_weight"}
+        decided(Settings.of(**given), Facts(60))
 
 
 TARGETS: dict[str, Target] = {

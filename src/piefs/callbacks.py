@@ -1,8 +1,7 @@
 """Callbacks: progress, histories, checkpoints, and what ends a run (see `training.callbacks`)."""
 
-from piefs.training.callbacks import History, Stage, TimeBudget
+from piefs.training.callbacks import History, ProgressBar, ProgressPrinter, Stage, TimeBudget
 from piefs.training.checkpoint import Checkpoint
-from piefs.training.progress import ProgressBar, ProgressPrinter
 
 __all__ = [
     "Checkpoint",

@@ -4,8 +4,10 @@ import subprocess
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris, make_moons
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
@@ -116,10 +118,38 @@ def test_left_out_coordinates_come_with_the_fit(classifier, moons):
     assert model.cross_fit_scores_["held_out"] == pytest.approx(fresh, abs=0.03)
 
 
-def test_folds_are_made_if_they_are_asked_for(moons):
-    X, y = moons
-    honest = PIEFSClassifier(3).fit_transform(X, y, cross_fit=3)
-    assert honest.shape == (300, 3)
+def probe(phi, y):
+    return LogisticRegression().fit(phi, y).score(phi, y)
+
+
+def test_left_out_coordinates_do_not_flatter():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 5)), rng.integers(0, 2, 200)  # nothing to learn
+    frame = pd.DataFrame(X, columns=list("abcde"))
+    model = PIEFSClassifier(1, random_state=0).set_output(transform="pandas")
+    honest = model.fit_transform(frame, y, cross_fit=True)
+    flattered = model.transform(frame)
+    assert probe(flattered, y) > 0.65 > probe(honest, y)
+    assert list(honest.columns) == ["phi1"]
+    assert 0.3 < model.cross_fit_scores_["held_out"] < 0.7
+    transformer = PIEFSTransformer(2)
+    assert transformer.fit_transform(X, y, cross_fit=True).shape == (200, 2)
+    assert transformer.cross_fit_scores_ is None
+
+
+@pytest.mark.parametrize("cross_fit", [True, 3])
+@pytest.mark.parametrize("keywords", [{"solver": "nested"}, {"learning_rate": 1e-2}])
+def test_networks_have_no_left_out_coordinates_and_say_so_before_they_train(
+    moons, monkeypatch, keywords, cross_fit
+):
+    monkeypatch.setattr(PIEFSClassifier, "fit", None)
+    with pytest.raises(InputError, match="cross_val_predict"):
+        PIEFSClassifier(**keywords).fit_transform(*moons, cross_fit=cross_fit)
+
+
+def test_without_labels_nothing_is_left_out(moons):
+    with pytest.raises(InputError, match="needs labels"):
+        PIEFSTransformer(2).fit_transform(moons[0], cross_fit=True)
 
 
 def test_scores_of_left_out_numbers_are_in_their_units():

@@ -130,14 +130,6 @@ def test_validation_rows_are_set_aside_from_a_file_without_reading_all_of_it(
     np.testing.assert_allclose(model.coordinates_, model.transform(x), atol=1e-5)
 
 
-@pytest.mark.slow
-def test_cross_fitting_reads_folds_from_a_file(table, tmp_path):
-    x, y = table
-    model = PIEFSClassifier(**SETTINGS, early_stopping=False)
-    honest = model.fit_transform(lazily(x, "mapped", tmp_path), y, cross_fit=2)
-    np.testing.assert_array_equal(honest, model.fit_transform(x, y, cross_fit=2))
-
-
 def test_predictions_of_many_rows_are_those_of_all_at_once(table, in_memory, monkeypatch):
     x, _ = table
     model = in_memory

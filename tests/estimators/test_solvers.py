@@ -21,7 +21,7 @@ megabytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 import numpy as np
 from piefs.core.model import Model, Readout
 from piefs.training.readout import solved_readout
-from piefs.training.solvers import SOLVERS, Fitted, Solver
+from piefs.training.solvers import SOLVERS, Fitted
 
 class Lines:
     needs_jax = False
@@ -33,7 +33,7 @@ class Lines:
         return x @ self.directions
 
 def solve(samples, settings, task, *, validation=None, callbacks=(), warm_start=None):
-    assert validation is not None and task.kind == "classification"
+    assert validation is None and task.kind == "classification"
     K, x = settings.n_components, samples.x
     lines = Lines(np.linalg.qr(x.T @ x)[0][:, :K].astype(x.dtype))
     phi = lines.coordinates(x)
@@ -43,7 +43,7 @@ def solve(samples, settings, task, *, validation=None, callbacks=(), warm_start=
     return Fitted(model, settings, phi, gram, gram, np.diag(gram), np.zeros((K, 2)))
 
 sys.modules["lines"] = types.SimpleNamespace(solve=solve)
-SOLVERS["nested"] = Solver("lines", "robust")
+SOLVERS["eigen"] = "lines"
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
 y = np.where(X[:, 0] > 0, "yes", "no")
@@ -76,12 +76,12 @@ def test_robust_scaling_bounds_what_is_far_out(rng):
     X = rng.normal(3, 2, size=(2000, 2))
     X[0] = 1e6
     X[:, 1] = np.arange(2000) % 10 == 0  # its quartiles are the same
-    scaling = TrainingRows(X).scaling("robust", Settings())
+    scaling = TrainingRows(X).scaling(Settings(solver="eigen"))
     assert scaling.scale[0] == pytest.approx(2, rel=0.1)
     assert scaling.center[0] == pytest.approx(3, abs=0.2)
     assert scaling.scale[1] == pytest.approx(X[:, 1].std())
     assert np.abs(scaling(X)).max() <= 3
-    twice = TrainingRows(X, weight=np.full(2000, 2.0)).scaling("robust", Settings())
+    twice = TrainingRows(X, weight=np.full(2000, 2.0)).scaling(Settings(solver="eigen"))
     np.testing.assert_allclose(twice.scale, scaling.scale, rtol=0.01)
 
 

@@ -21,9 +21,8 @@ from piefs.callbacks import (
 )
 from piefs.errors import InputError
 from piefs.training import graph
-from piefs.training.callbacks import write_history
+from piefs.training.callbacks import in_words, write_history
 from piefs.training.config import PAPER
-from piefs.training.progress import in_words
 from toys import SMALL, flat
 
 
@@ -230,7 +229,7 @@ def test_the_bar_goes_away_when_a_fit_fails(moons):
 
 def test_the_time_left_follows_from_the_pace(monkeypatch, capsys):
     now = iter([0.0, 10.0, 20.0])
-    monkeypatch.setattr("piefs.training.progress.time.monotonic", lambda: next(now))
+    monkeypatch.setattr("piefs.training.callbacks.time.monotonic", lambda: next(now))
     pace = ProgressPrinter()
     pace.begin(Stage(PAPER))
     assert pace._time_left(10, 100) == ""  # compilation is no pace
@@ -267,7 +266,7 @@ def test_callbacks_do_not_import_what_they_do_not_use():
 
 
 def test_a_bar_without_rich_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setitem(sys.modules, "rich.progress", None)
     with pytest.raises(InputError, match=r"pip install 'piefs-learn\[app\]'"):
         ProgressBar().prepare("neighbourhood graph", 0, 1)
 

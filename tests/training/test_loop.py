@@ -55,9 +55,7 @@ def samples():
 @pytest.fixture(scope="module")
 def validation():
     x, y = moons(50, seed=1)
-    return Validation(
-        Samples(x, y), lambda logits: {"accuracy": float(np.mean(logits.argmax(axis=1) == y))}
-    )
+    return Validation(x, lambda logits: {"accuracy": float(np.mean(logits.argmax(axis=1) == y))})
 
 
 class Recorder:
@@ -290,7 +288,7 @@ def test_history_holds_means_over_the_steps_of_an_interval(run, samples):
 def test_validation_score_is_taken_from_the_maps_so_far(samples):
     x, _ = moons(50, seed=1)
     seen, recorder = [], Recorder()
-    validation = Validation(Samples(x), lambda outputs: seen.append(outputs) or {})
+    validation = Validation(x, lambda outputs: seen.append(outputs) or {})
     train(samples, CONFIG, n_outputs=2, validation=validation, callbacks=[recorder])
     trained = [state for state in recorder.states if state.step > 0]
     assert len(seen) == len(trained)
@@ -345,7 +343,7 @@ def test_two_moons_are_told_apart_by_two_maps():
     )
     (x, y), (x_test, y_test) = moons(400, seed=0), moons(400, seed=1)
     validation = Validation(
-        Samples(x_test[:, :2]),
+        x_test[:, :2],
         lambda logits: {"accuracy": float(np.mean(logits.argmax(axis=1) == y_test))},
     )
     final = train(Samples(x[:, :2], y), config, n_outputs=2, validation=validation)

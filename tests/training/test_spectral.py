@@ -142,23 +142,6 @@ def test_what_is_printed_is_the_distance_to_the_graph(moons, capsys):
     assert "class loss" not in said
 
 
-def test_folds_see_all_rows_without_labels(moons, monkeypatch):
-    X, y = moons
-    seen = []
-    fit = PIEFSClassifier._fit
-    monkeypatch.setattr(
-        PIEFSClassifier,
-        "_fit",
-        lambda self, X, *a, **k: (
-            seen.append((len(X), len(k["X_unlabeled"]))),
-            fit(self, X, *a, **k),
-        ),
-    )
-    model = PIEFSClassifier(**flat(**BRIEF))
-    model.fit_transform(X[:16], y[:16], X_unlabeled=X[16:100], cross_fit=4)
-    assert sorted(seen) == [(12, 84)] * 4 + [(16, 84)]
-
-
 def test_numbers_are_read_out_by_ridge_regression(moons, shape):
     X, _ = moons
     y = np.c_[X[:, 0] ** 2, X[:, 1]]

@@ -164,7 +164,7 @@ def _run(
 ) -> dict[str, Any]:
     """The run, with a bar; what it warns of is told with the results."""
     from piefs.app.run import run
-    from piefs.training.progress import ProgressBar
+    from piefs.training.callbacks import ProgressBar
     from piefs.training.sharding import sharded
 
     with sharded(devices), warnings.catch_warnings():

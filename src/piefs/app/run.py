@@ -21,7 +21,7 @@ from piefs.report.scores import evaluate, probe
 from piefs.training.callbacks import Callback, write_history
 from piefs.training.runtime import entered_by_first, leave
 from piefs.training.sharding import devices_in_use
-from piefs.training.solvers import SOLVERS
+from piefs.training.solvers import DESCENT
 
 ESTIMATORS: dict[str, type] = {
     "classification": PIEFSClassifier,
@@ -64,7 +64,7 @@ def run(
     )
     devices = devices_in_use()
     checkpoint, begun = None, time.monotonic()
-    if SOLVERS[settings.solver].takes_steps:
+    if settings.solver in DESCENT:
         from piefs.training.checkpoint import Checkpoint
 
         checkpoint = Checkpoint(folder.checkpoint, every_seconds=checkpoint_seconds, resume=resume)

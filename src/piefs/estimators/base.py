@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -17,12 +18,11 @@ from piefs.estimators.decisions import decided
 from piefs.estimators.inputs import is_dask
 from piefs.estimators.keywords import Configurable
 from piefs.estimators.rows import TrainingRows, checked_weight
-from piefs.training.callbacks import Callback
+from piefs.training.callbacks import Callback, ProgressPrinter
 from piefs.training.config import Settings
 from piefs.training.evaluation import evaluate
-from piefs.training.progress import ProgressPrinter
 from piefs.training.sharding import devices_in_use
-from piefs.training.solvers import NO_LABELS, SOLVERS, Fitted, Task, solver_for
+from piefs.training.solvers import NO_LABELS, Fitted, Task, solver_for
 
 
 class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
@@ -50,7 +50,7 @@ class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
         class_weight: Any = None,
         sample_weight: Any = None,
         X_unlabeled: Any = None,
-        validation_data: tuple[np.ndarray, np.ndarray | None] | None = None,
+        validation_data: tuple[np.ndarray, np.ndarray] | None = None,
     ) -> None:
         """Fit validated arrays and set the fitted attributes.
 
@@ -61,8 +61,7 @@ class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
         given = TrainingRows(X, targets, weight, class_weight, unlabeled, validation_data)
         settings = self._settings_for(given)
         given, devices = given.with_rows_set_aside(settings), devices_in_use()
-        kind = SOLVERS[settings.solver].scaling if self.standardize else None
-        scaling = given.scaling(kind, settings, devices)
+        scaling = given.scaling(settings, devices, standardize=self.standardize)
         callbacks: list[Callback] = [*(self.callbacks or ())]
         callbacks += [ProgressPrinter(self.verbose)] if self.verbose else []
         fitted = solver_for(settings.solver)(
@@ -104,3 +103,60 @@ class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
         self.warnings_ = list(fitted.warnings)
         for finding in self.warnings_:
             warnings.warn(finding.message, TrainingWarning, stacklevel=4)
+
+
+class Predictor(BasePIEFS):
+    """A fit to labels or numbers, which the estimator turns into targets."""
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        X_unlabeled: Any = None,
+        validation_data: tuple[Any, Any] | None = None,
+    ) -> Self:
+        """Learn coordinates and readout from rows and their class labels or numbers.
+
+        Parameters
+        ----------
+        X, y
+            Training rows; their class labels, of any type, or their numbers, of shape (n,) or
+            (n, n_outputs).
+        sample_weight
+            Weights of the rows in all three losses. In closed form, whole numbers with a one among
+            them count equal rows; of others only the ratios matter.
+        X_unlabeled
+            Further rows without labels; they count for orthogonality and smoothness, and with
+            solver="spectral" for the graph.
+        validation_data
+            Rows and labels to score while training, and for early stopping; not used with
+            solver="spectral", whose readout comes last.
+        """
+        X, targets, task = self._learned_targets(X, y, sample_weight)
+        if validation_data is not None:
+            held_x, held_y = validation_data
+            validation_data = self._checked(held_x), self._targets_like(held_y)
+        self._fit(
+            X,
+            targets,
+            task=task,
+            class_weight=self._class_weight(),
+            sample_weight=sample_weight,
+            X_unlabeled=X_unlabeled,
+            validation_data=validation_data,
+        )
+        return self
+
+    @abstractmethod
+    def _learned_targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, np.ndarray, Task]:
+        """Checked rows, their targets, and what these are; it keeps how they were made of y."""
+
+    @abstractmethod
+    def _targets_like(self, y: Any) -> np.ndarray:
+        """Targets of validation rows, made as those of the training rows."""
+
+    def _class_weight(self) -> Any:
+        """Weights of class indices in the readout's loss."""
+        return None

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.base import TransformerMixin, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import _num_features, _num_samples, check_is_fitted
 
 from piefs.core.ritz import Ritz, ritz
-from piefs.estimators.crossfit import check_folds, cross_fitted, left_out_scores
+from piefs.errors import InputError
 from piefs.estimators.inputs import checked_arrays
 from piefs.training.config import Settings
 from piefs.training.evaluation import evaluate
@@ -35,33 +36,47 @@ class Coordinates(TransformerMixin):
     dirichlet_: np.ndarray
     left_out_: np.ndarray | None
     fit: Callable[..., Any]
+    check_settings: Callable[..., Settings]
 
     def fit_transform(
-        self,
-        X: Any,
-        y: Any = None,
-        *,
-        cross_fit: bool | int = False,
-        **fit_params: Any,
+        self, X: Any, y: Any = None, *, cross_fit: bool = False, **fit_params: Any
     ) -> np.ndarray:
         """Fit, and give the coordinates of the training rows.
 
-        With `cross_fit` each row's coordinates come from a model that has not seen it: what a model
-        trained on top of them should be given, since coordinates that were shaped by labels flatter
-        the rows they were fitted on. True takes the solver's leave-one-out coordinates, which are
-        free, if it has them, and five folds otherwise; a number asks for so many folds. The model
-        of all rows is fitted too; `cross_fit_scores_` has its score on its own rows, and that on
-        rows left out.
+        With `cross_fit` they are those as if each row had been left out, which only the solver
+        "eigen" knows: what a model trained on top of them should be given, since coordinates that
+        were shaped by labels flatter the rows they were fitted on. `cross_fit_scores_` then has the
+        score on the rows themselves and on rows left out.
         """
         if not cross_fit:
             return self.fit(X, y, **fit_params)._coordinates(X)
-        n_folds = check_folds(cross_fit, X)
+        settings = self.check_settings(_num_samples(X), n_features=_num_features(X))
+        if cross_fit is not True or settings.solver != "eigen":
+            raise InputError(
+                f"cross_fit={cross_fit}: True gives left-out coordinates in closed form; take "
+                'solver="eigen", or scikit-learn\'s cross_val_predict(method="transform")'
+            )
         self.fit(X, y, **fit_params)
-        if cross_fit is True and self.left_out_ is not None:
-            self.cross_fit_scores_ = left_out_scores(self, X, y)
-            return self.left_out_[: len(X)]
-        honest, self.cross_fit_scores_ = cross_fitted(self, X, y, n_folds, fit_params)
-        return honest
+        if self.left_out_ is None:
+            raise InputError(
+                "cross_fit=True needs labels, of 50,000 rows at most: without labels no coordinate "
+                'flatters, and of more rows take cross_val_predict(method="transform")'
+            )
+        self.cross_fit_scores_ = self._scores(X, y, self.left_out_[: len(X)])
+        return self.left_out_[: len(X)]
+
+    def _scores(self, X: Any, y: Any, left_out: np.ndarray) -> dict[str, float] | None:
+        """The score on the training rows and on rows left out; None without a score."""
+        estimator: Any = self
+        if not hasattr(estimator, "score"):
+            return None
+        outputs = self.model_.readout(left_out)
+        if is_classifier(estimator):
+            held_out = accuracy_score(y, estimator.classes_[outputs.argmax(axis=1)])
+        else:
+            numbers = outputs * estimator.target_scale_ + estimator.target_center_
+            held_out = r2_score(np.reshape(y, numbers.shape), numbers)
+        return {"train": estimator.score(X, y), "held_out": float(held_out)}
 
     def transform(self, X: Any) -> np.ndarray:
         """The coordinates Φ(X), shape (n_samples, n_components)."""
@@ -86,8 +101,7 @@ class Coordinates(TransformerMixin):
     def to_jax(self) -> Callable[[Array], Array]:
         """The feature map x ↦ Φ(x), (n, d) → (n, K), as a pure function for jit, grad and vmap."""
         check_is_fitted(self)
-        model = self.model_
-        return lambda x: model.coordinates(x)
+        return self.model_.coordinates
 
     def ritz(self) -> Ritz:
         """The coordinates by smoothness: Ritz values, and the rotation that mixes them.

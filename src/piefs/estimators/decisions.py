@@ -18,6 +18,9 @@ BATCHES_A_PASS, SMALL_BATCH, LARGE_BATCH = 8, 64, 256
 WEIGHT_DECAY = 0.3
 
 FEW_FEATURES = 64
+"""With so many, smooth maps generalise better; with more the first layer takes most of the time,
+and a ReLU's cheap derivative pays."""
+
 STREAMED_WINDOW = 2**17  # rows among which those read from a file are shuffled
 MOST_MAPS, ROWS_A_MAP = 32, 10
 """n_components="auto" tries at most so many, and no more than one for every ten rows."""
@@ -150,7 +153,8 @@ def _descent(settings: Settings, facts: Facts) -> Settings:
     if settings.metric.hidden is None and not facts.is_supervised:
         settings = replace(settings, metric=replace(settings.metric, hidden=(64, 64, 64)))
     if settings.activation == "auto":
-        settings = replace(settings, activation=activation_for(facts.n_features))
+        activation = "silu" if facts.n_features <= FEW_FEATURES else "relu"
+        settings = replace(settings, activation=activation)
     if settings.optimizer.shuffle_window == "auto":
         window = STREAMED_WINDOW if facts.is_streamed else None
         settings = replace(settings, optimizer=replace(settings.optimizer, shuffle_window=window))
@@ -160,14 +164,6 @@ def _descent(settings: Settings, facts: Facts) -> Settings:
     if getattr(settings.weighting, "t_class", None) == "calibrated" and not settings.pretraining:
         raise InputError('t_class="calibrated" needs pretraining="graph-laplacian"')
     return replace(settings, early_stopping=_stops_early(settings, facts))
-
-
-def activation_for(n_features: int) -> str:
-    """What "auto" means: smooth maps of few features, for which they generalise better.
-
-    With many features the first layer takes most of the time, and a ReLU's cheap derivative pays.
-    """
-    return "silu" if n_features <= FEW_FEATURES else "relu"
 
 
 def _stops_early(settings: Settings, facts: Facts) -> bool:

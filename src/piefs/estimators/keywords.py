@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,8 +30,8 @@ PARAMETERS = """
     ----------
     n_components : int or "auto"
         K, the number of maps; 16 by default, in closed form at least one less than there are
-        classes. "auto" keeps the fewest leading ones that match the best loss, on left-out rows in
-        closed form, else on held-out ones. It needs labels.
+        classes. "auto", in closed form and with labels, keeps the fewest leading ones that match
+        the best loss on left-out rows.
     preset : {"default", "paper", "fast"}
         Named set of settings: what we recommend, the paper to the letter, a first look.
     solver : {"eigen", "nested", "joint", "sequential", "spectral", "auto"}
@@ -74,8 +74,7 @@ PARAMETERS = """
         Hold out 15 % of the rows, or another share, unless validation rows are given to `fit`, stop
         once `patience` intervals of `log_every` steps have not lowered the loss on them, and keep
         the maps of the lowest loss. "auto" does so for 100 to 10,000 rows and more than 200 steps.
-        With the solver "sequential" each map stops that way, and "auto" does so from 10,000 rows
-        on, or if validation rows are given.
+        Only for "nested" and "joint".
     pretraining : "graph-laplacian" or Model
         Start from maps distilled from graph-Laplacian eigenmaps, or from `model_` of a fitted
         estimator: its maps, metric and readout.
@@ -208,21 +207,14 @@ class Configurable(BaseEstimator):
 
     def _asked(self) -> Settings:
         """The settings as they are asked for."""
-        asked = {name: getattr(self, name) for name in SHARED}
+        settings = {f.name for f in fields(Settings)}
+        asked = {n: v for n, v in self.get_params(deep=False).items() if n in settings}
         if isinstance(self.pretraining, Model):
             asked["pretraining"] = None
-        return Settings.of(self.preset, **asked)
+        return Settings.of(**asked)
 
     def _seed(self) -> int:
         """An integer random_state is the seed itself, so that a run can be named by it."""
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-
-SHARED = (
-    *("n_components", "solver", "metric", "hidden", "activation", "smoothness", "weighting"),
-    *("steps_per_component", "batch_size", "learning_rate", "weight_decay", "optimizer"),
-    *("early_stopping", "pretraining"),
-)
-"""The keywords that settings are made of, beside the preset."""

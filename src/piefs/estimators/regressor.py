@@ -8,8 +8,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array
 
+from piefs.data.rows import Rows
 from piefs.errors import InputError
-from piefs.estimators.base import BasePIEFS
+from piefs.estimators.base import Predictor
 from piefs.estimators.dask import by_block
 from piefs.estimators.inputs import checked_arrays, is_dask
 from piefs.estimators.keywords import PARAMETERS
@@ -17,7 +18,7 @@ from piefs.estimators.rows import checked_weight
 from piefs.training.solvers import Task
 
 
-class PIEFSRegressor(RegressorMixin, BasePIEFS):
+class PIEFSRegressor(RegressorMixin, Predictor):
     __doc__ = f"""Regressor on K ordered, orthonormal, smooth coordinates shaped by the target.
     {PARAMETERS}
     target_center_, target_scale_ : ndarrays of shape (n_outputs,)
@@ -44,58 +45,22 @@ class PIEFSRegressor(RegressorMixin, BasePIEFS):
         tags.target_tags.multi_output = True
         return tags
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any = None,
-        *,
-        X_unlabeled: Any = None,
-        validation_data: tuple[Any, Any] | None = None,
-    ) -> PIEFSRegressor:
-        """Learn coordinates and readout from rows and their numbers.
-
-        Parameters
-        ----------
-        X, y
-            Training rows and their targets, of shape (n,) or (n, n_outputs).
-        sample_weight
-            Weights of the rows in all three losses. In closed form, whole numbers with a one among
-            them count equal rows; of others only the ratios matter.
-        X_unlabeled
-            Further rows without targets; they count for orthogonality and smoothness, and with
-            solver="spectral" for the graph.
-        validation_data
-            Rows and targets to score while training, and for early stopping; not used with
-            solver="spectral", whose readout comes last.
-        """
+    def _learned_targets(self, X: Any, y: Any, sample_weight: Any) -> tuple[Rows, np.ndarray, Task]:
         X, y = checked_arrays(self, X, y, multi_output=True, y_numeric=True)
-        targets = _as_columns(y)
+        self.single_output_, targets = np.ndim(y) == 1, _as_columns(y)
         self.target_center_, self.target_scale_ = _target_scaling(
             targets, checked_weight(sample_weight, X)
         )
-        self.single_output_ = np.ndim(y) == 1
-        if validation_data is not None:
-            validation_data = self._checked_validation(*validation_data)
-        self._fit(
-            X,
-            self._standardized_targets(targets),
-            task=Task("regression", targets.shape[1]),
-            sample_weight=sample_weight,
-            X_unlabeled=X_unlabeled,
-            validation_data=validation_data,
-        )
-        return self
+        task = Task("regression", targets.shape[1])
+        return X, self._standardized(targets), task
 
-    def _checked_validation(self, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
-        held_out = _as_columns(check_array(y, ensure_2d=False, dtype="numeric"))
-        if held_out.shape[1] != len(self.target_center_):
-            raise InputError(
-                f"validation_data has {held_out.shape[1]} targets, y has {len(self.target_center_)}"
-            )
-        return self._checked(X), self._standardized_targets(held_out)
+    def _targets_like(self, y: Any) -> np.ndarray:
+        targets, n_outputs = _as_columns(check_array(y, ensure_2d=False)), len(self.target_center_)
+        if targets.shape[1] != n_outputs:
+            raise InputError(f"validation_data has {targets.shape[1]} targets, y has {n_outputs}")
+        return self._standardized(targets)
 
-    def _standardized_targets(self, targets: np.ndarray) -> np.ndarray:
+    def _standardized(self, targets: np.ndarray) -> np.ndarray:
         return (targets - self.target_center_) / self.target_scale_
 
     def predict(self, X: Any, return_std: bool = False) -> Any:

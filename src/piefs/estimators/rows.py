@@ -35,7 +35,7 @@ SMALLEST_WEIGHT, LARGEST_WEIGHT = 1e-15, 1e15
 class TrainingRows:
     """What a fit is given, checked; `held_out` are validation rows and their targets.
 
-    `kept` and `held` number the rows of X as given, if some of them have been set aside.
+    `parts` number the rows kept and those set aside, if some of the rows given have been.
     """
 
     X: Rows
@@ -43,9 +43,8 @@ class TrainingRows:
     weight: np.ndarray | None = None
     class_weight: Any = None
     unlabeled: Rows | None = None
-    held_out: tuple[Rows, np.ndarray | None] | None = None
-    kept: np.ndarray | None = None
-    held: np.ndarray | None = None
+    held_out: tuple[Rows, np.ndarray] | None = None
+    parts: tuple[np.ndarray, np.ndarray] | None = None
 
     def facts(self, solver: str | None) -> Facts:
         """What decides on settings."""
@@ -59,27 +58,39 @@ class TrainingRows:
         )
 
     def with_rows_set_aside(self, settings: Settings) -> TrainingRows:
-        """The same with rows held out, where the settings need some and none are given."""
-        if self.held_out is not None or not settings.early_stopping:
+        """The same with rows held out, if the settings need some and none are given.
+
+        Every class keeps its share of them if it can.
+        """
+        if self.targets is None or self.held_out is not None or not settings.early_stopping:
             return self
-        most = MOST_HELD_OUT / len(self.X) if is_lazy(self.X) else 1.0
-        share = min(settings.held_out, most)
-        kept, held = set_aside(np.arange(len(self.X)), self.targets, share, settings.seed)
-        kept = np.sort(kept) if is_lazy(self.X) else kept  # neighbours in a file stay so
+        n, is_streamed = len(self.X), is_lazy(self.X)
+        n_held = max(1, round(settings.held_out * n))
+        n_held = min(n_held, MOST_HELD_OUT) if is_streamed else n_held
+        strata = _strata(self.targets, n_held)
+        parts = train_test_split(
+            np.arange(n), test_size=n_held, stratify=strata, random_state=settings.seed
+        )
+        kept, held = map(np.asarray, parts)
+        kept = np.sort(kept) if is_streamed else kept  # neighbours in a file stay so
         return replace(
             self,
             X=taken(self.X, kept),
-            targets=_at(self.targets, kept),
-            weight=_at(self.weight, kept),
-            held_out=(self.X[held], _at(self.targets, held)),
-            kept=kept,
-            held=held,
+            targets=self.targets[kept],
+            weight=None if self.weight is None else self.weight[kept],
+            held_out=(self.X[held], self.targets[held]),
+            parts=(kept, held),
         )
 
-    def scaling(self, kind: str | None, settings: Settings, devices: Devices = ONE) -> Scaling:
-        """The scaling of the labelled rows, or of all where a graph does not tell them apart."""
+    def scaling(
+        self, settings: Settings, devices: Devices = ONE, *, standardize: bool = True
+    ) -> Scaling:
+        """The scaling of the labelled rows, or of all where a graph does not tell them apart.
+
+        In closed form it is the robust one.
+        """
         n_features = self.X.shape[1]
-        if kind is None:
+        if not standardize:
             return Scaling(np.zeros(n_features), np.ones(n_features))
         X, weight, more = self.X, self.weight, self.unlabeled
         is_lazily_read = is_lazy(X) or is_lazy(more)
@@ -87,7 +98,7 @@ class TrainingRows:
             X = np.concatenate([X[:], more[:]])
             weight = None if weight is None else np.concatenate([weight, np.ones(len(more))])
         scaling = scaling_of(X, weight, devices)
-        if kind == "robust":
+        if settings.solver == "eigen":
             scaling = robust_scaling(X, weight, scaling.scale)
         check_scaling(scaling, np.dtype(settings.optimizer.dtype))
         return scaling
@@ -99,7 +110,8 @@ class TrainingRows:
         if self.targets is not None and self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, self.targets)
             label_weight = by_class if label_weight is None else by_class * label_weight
-        samples = Samples(x, _as(dtype, self.targets), self.weight, label_weight, devices=devices)
+        targets = None if self.targets is None else _as(dtype, self.targets)
+        samples = Samples(x, targets, self.weight, label_weight, devices=devices)
         if self.unlabeled is not None:
             samples = _followed_by(samples, _scaled(self.unlabeled, scaling, dtype))
         check_reach(samples.x)
@@ -109,20 +121,18 @@ class TrainingRows:
         """The held-out rows as a solver takes them."""
         if self.held_out is None:
             return None
-        dtype = np.dtype(settings.optimizer.dtype)
-        x, targets = _scaled(self.held_out[0], scaling, dtype), _as(dtype, self.held_out[1])
-        if targets is None:
-            return Validation(Samples(x))
-        return Validation(Samples(x, targets), partial(task.scores, targets=targets))
+        (x, targets), dtype = self.held_out, np.dtype(settings.optimizer.dtype)
+        score = partial(task.scores, targets=_as(dtype, targets))
+        return Validation(_scaled(x, scaling, dtype), score)
 
     def in_order(self, phi: np.ndarray, of: Callable[[Rows], np.ndarray]) -> np.ndarray:
         """Coordinates of all rows as they were given, with those `of` the rows set aside."""
-        if self.kept is None or self.held is None or self.held_out is None:
+        if self.parts is None or self.held_out is None:
             return phi
-        n, n_kept = len(self.kept) + len(self.held), len(self.kept)
-        found = scratch((n + len(phi) - n_kept, phi.shape[1]), phi.dtype)
-        found[self.kept], found[self.held] = phi[:n_kept], of(self.held_out[0])
-        found[n:] = phi[n_kept:]
+        (kept, held), n = self.parts, len(self.parts[0])
+        found = scratch((len(phi) + len(held), phi.shape[1]), phi.dtype)
+        found[kept], found[held] = phi[:n], of(self.held_out[0])
+        found[n + len(held) :] = phi[n:]
         return found
 
 
@@ -132,13 +142,9 @@ def _scaled(X: Rows, scaling: Scaling, dtype: np.dtype) -> Rows:
     return scaled if is_lazy(X) else scaled[:]
 
 
-def _at(values: np.ndarray | None, rows: np.ndarray) -> np.ndarray | None:
-    return None if values is None else values[rows]
-
-
-def _as(dtype: np.dtype, targets: np.ndarray | None) -> np.ndarray | None:
+def _as(dtype: np.dtype, targets: np.ndarray) -> np.ndarray:
     """Targets that are numbers in the precision of the inputs; class indices as they are."""
-    return targets if targets is None or targets.dtype.kind != "f" else targets.astype(dtype)
+    return targets.astype(dtype) if targets.dtype.kind == "f" else targets
 
 
 def _followed_by(samples: Samples, unlabeled: Rows) -> Samples:
@@ -245,25 +251,12 @@ def check_reach(x: Rows) -> None:
         )
 
 
-def set_aside(
-    rows: np.ndarray, targets: np.ndarray | None, fraction: float, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows to keep and rows to hold out, class shares kept where that is possible.
-
-    `targets` has one entry for each of the rows.
-    """
-    n_held_out = max(1, round(fraction * len(rows)))
-    strata = strata_of(targets, n_held_out)
-    kept, held = train_test_split(rows, test_size=n_held_out, stratify=strata, random_state=seed)
-    return np.asarray(kept), np.asarray(held)
-
-
-def strata_of(targets: np.ndarray | None, n_held_out: int) -> np.ndarray | None:
-    """Class indices to keep the shares of, where every class can be on both sides.
+def _strata(targets: np.ndarray, n_held_out: int) -> np.ndarray | None:
+    """Class indices to keep the shares of, if every class can be on both sides.
 
     Among very many rows chance keeps them well enough, and in less memory.
     """
-    if targets is None or targets.ndim > 1 or len(targets) > MOST_IN_STRATA:
+    if targets.ndim > 1 or len(targets) > MOST_IN_STRATA:
         return None
     counts = np.bincount(targets)
     counts = counts[counts > 0]

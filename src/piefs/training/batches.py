@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import count
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -86,12 +86,11 @@ class Samples:
         return float(weights.sum() ** 2 / max(np.sum(weights**2), np.finfo(np.float32).tiny))
 
 
-@dataclass(frozen=True)
-class Validation:
+class Validation(NamedTuple):
     """Held-out rows, and what to record of the readout's outputs on them."""
 
-    samples: Samples
-    score: Callable[[np.ndarray], Row] = lambda outputs: {}
+    x: Rows
+    score: Callable[[np.ndarray], Row]
 
 
 def chunk_length(batch_size: int, n_features: int, itemsize: int, interval: int) -> int:

@@ -91,36 +91,33 @@ class Checkpoint:
 
         Of several processes the first one reads the file and sends it to the others.
         """
-        state, content = self._newest(fresh) if self._devices.process == 0 else (fresh, None)
-        told = self._devices.told_by_first(content)
-        if told is None or self._devices.process == 0:
-            return state
-        return self._restored(self.path, told, fresh)
+        is_first = self._devices.process == 0
+        content = self._devices.told_by_first(self._newest(fresh) if is_first else None)
+        return fresh if content is None else self._restored(self.path, content, fresh)
 
-    def _newest(self, fresh: TrainState) -> tuple[TrainState, bytes | None]:
-        """The state and the content of the newest sound file; the fresh state if there is none."""
+    def _newest(self, fresh: TrainState) -> bytes | None:
+        """The content of the newest sound file, if there is one."""
         damage = None
         for path in (self.path, previous(self.path)):
             if not (self.resume and path.is_file()):
                 continue
             try:
                 content = bounded_bytes(path, MOST_WEIGHT_BYTES)
-                state = self._restored(path, content, fresh)
+                self._restored(path, content, fresh)
             except CheckpointError as error:
                 damage = damage or error
-                continue
             except DAMAGE as error:
                 if isinstance(error, InputError) and not isinstance(error, ModelFileError):
                     raise  # it belongs to another run, which is no damage
                 damage = damage or CheckpointError(f"{path} is damaged ({described(error)})")
-                continue
-            if damage is not None:
-                message = f"{damage.what}; the run goes on from the checkpoint before it"
-                warnings.warn(message, TrainingWarning, stacklevel=3)
-            return state, content
+            else:
+                if damage is not None:
+                    message = f"{damage.what}; the run goes on from the checkpoint before it"
+                    warnings.warn(message, TrainingWarning, stacklevel=3)
+                return content
         if damage is not None:
             raise damage
-        return fresh, None
+        return None
 
     def _restored(self, path: Path, content: bytes, fresh: TrainState) -> TrainState:
         """The state in a file, which is checked to be whole and of the same run."""
@@ -146,11 +143,8 @@ class Checkpoint:
 
 
 def _arrays(state: TrainState) -> dict[str, np.ndarray]:
-    tree: dict[str, Any] = {"params": state.params, "opt_state": state.opt_state}
-    if state.frozen:
-        tree["frozen"] = stack(state.frozen)
-    if state.best is not None:
-        tree["best"] = state.best
+    tree = {"params": state.params, "opt_state": state.opt_state, "best": state.best}
+    tree["frozen"] = stack(state.frozen) if state.frozen else None
     return {name: np.asarray(array, order="C") for name, array in named_arrays(tree).items()}
 
 
@@ -163,12 +157,10 @@ def _rebuilt(
         raise ValueError(f"there are not {k} frozen maps")
     if len(document["rate_cuts"]) > MOST_RATE_CUTS:
         raise ValueError("the rate was cut more often than it can be")
-    like: dict[str, Any] = {"params": fresh.params, "opt_state": fresh.opt_state}
-    if k:
-        one = fresh.params.phi
-        like["frozen"] = stack([one] * k) if is_single(one) else one
-    if any(name.startswith("best.") for name in arrays):
-        like["best"] = fresh.params
+    one, has_best = fresh.params.phi, any(name.startswith("best.") for name in arrays)
+    frozen = stack([one] * k) if k and is_single(one) else one
+    like = {"params": fresh.params, "opt_state": fresh.opt_state}
+    like |= {"frozen": frozen if k else None, "best": fresh.params if has_best else None}
     tree = jax.tree.map(jax.numpy.array, filled(like, arrays))
     return TrainState(
         k,
@@ -181,7 +173,7 @@ def _rebuilt(
         steps=tuple(map(int, document["steps"])),
         interval=(int(count), tuple(map(float, sums))),
         history=tuple(map(dict, document["history"])),
-        best=tree.get("best"),
+        best=tree["best"],
         rate_cuts=tuple(map(int, document["rate_cuts"])),
     )
 

@@ -62,9 +62,8 @@ def check(settings: Settings) -> None:
     optimizer = settings.optimizer
     for name in ("n_components", "steps_per_component", "batch_size"):
         require(name, getattr(settings, name), COUNT, "auto")
-    require("graph_rows", settings.graph_rows, COUNT)
-    require("patience", optimizer.patience, COUNT)
-    require("log_every", optimizer.log_every, COUNT)
+    for name in ("patience", "log_every"):
+        require(name, getattr(optimizer, name), COUNT)
     require("shuffle_window", optimizer.shuffle_window, COUNT, "auto", None)
     require("learning_rate", settings.learning_rate, POSITIVE)
     require("smoothness", settings.smoothness, NUMBER)

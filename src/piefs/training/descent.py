@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
 
-from piefs.core.losses import ReadoutLoss, cross_entropy, squared_error
+from piefs.core.losses import cross_entropy, squared_error
 from piefs.core.maps import unstack
 from piefs.core.model import Model, Readout
 from piefs.core.ritz import whitening
@@ -20,23 +21,14 @@ from piefs.training.callbacks import Callback, Stage, notify
 from piefs.training.checkpoint import Checkpoint
 from piefs.training.config import Settings
 from piefs.training.diagnosis import Evidence, Finding, findings, loss_by_chance
-from piefs.training.evaluation import (
-    coordinates_of,
-    dirichlet_matrix,
-    evaluate,
-    weighted_gram,
-)
+from piefs.training.evaluation import coordinates_of, dirichlet_matrix, evaluate, weighted_gram
 from piefs.training.graph import Tell, distilled, graph_samples
 from piefs.training.loop import train
 from piefs.training.readout import check_readable, probe_cross_entropy, solved_readout
 from piefs.training.solvers import Fitted, Task
 from piefs.training.state import TrainState, WarmStart, initial_state, rate_in_force
 
-LOSSES: dict[str | None, ReadoutLoss | None] = {
-    "classification": cross_entropy,
-    "regression": squared_error,
-    None: None,
-}
+LOSSES: Any = {"classification": cross_entropy, "regression": squared_error, None: None}
 ROWS_TO_JUDGE = 10_000  # so many tell whether a map varies
 
 

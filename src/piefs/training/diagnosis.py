@@ -18,28 +18,19 @@ from piefs.training.config import Settings
 FEWEST_ROWS = 10  # a shorter history says too little of where a run is going
 
 GRAM_SHARE, RAW_GRAM_SHARE = 0.5, 10.0
-"""Maps that are all zero have ‖C − I‖² = K: half of that is as if half of them were missing. If
-whitening mends it afterwards, training may leave more (2 K on digits), but not ten times that of
-no maps at all: then they have run away."""
+"""Maps that are all zero have ‖C − I‖² = K. Coordinates may have half of that, and maps before
+whitening, which mends it, ten times that (2 K on digits): beyond it they have run away."""
 
-SAME_EVERYWHERE = 1e-6
-"""A map of which less than this share of its mean square varies from row to row is a constant."""
-
+SAME_EVERYWHERE = 1e-6  # of a map's mean square: it is a constant if no more varies between rows
 LARGEST_LOG_SCALE = 8.0
 """Half of −log of single precision's resolution: beyond it λ² outweighs all other terms of a sum.
 The paper's own runs end within ±7.1."""
 
 # Those of losses are shares of the loss of a constant prediction.
-
-STILL_FALLING = 0.04
-"""A fall of the validation loss in the second half of the steps. Healthy runs have at most 0.03; in
-the last quarter none is to be seen in any run, since the rate has all but died out. (The loss on
-training rows falls on where they are learned by heart, which is no improvement.)"""
-
+STILL_FALLING = 0.04  # of the validation loss in the second half of the steps; healthy runs: 0.03
 OVERFITTED = 0.35  # how far the loss on validation rows may lie above that on training rows
 LEARNED_BY_HEART, SPOILED = 0.03, 0.1
-"""The loss on training rows of a saturated readout, and how far that on validation rows has risen
-from its lowest."""
+"""The training loss of a saturated readout, and how far its validation loss has risen."""
 
 # Scores, the gap between training and validation rows that is reported, and its wording.
 GAPS = (
@@ -236,6 +227,17 @@ def _of_losses(evidence: Evidence) -> Iterator[Finding]:
         )
 
 
+OF_NETWORKS = (
+    "For a model on top of them, scikit-learn's "
+    'cross_val_predict(model, X, y, method="transform") gives honest ones. '
+    "More rows, fewer maps (-k) or a larger smoothness narrow the gap."
+)
+IN_CLOSED_FORM = (
+    "The readout was fitted on coordinates as if each row had been left out (left_out_ in Python); "
+    "fit another model on those too. More rows or fewer columns (--drop) narrow the gap."
+)
+
+
 def overfitting(metrics: dict[str, Any]) -> Finding | None:
     """Training rows that score much better than validation rows, by the metrics of a run.
 
@@ -248,23 +250,12 @@ def overfitting(metrics: dict[str, Any]) -> Finding | None:
         scores = metrics.get(name) or {}
         train, held_out = scores.get("train"), scores.get("validation")
         if train is not None and held_out is not None and train - held_out > margin:
-            says = (
-                f"The training rows score {form(train - held_out)} above the validation rows: "
-                "their coordinates are optimistic."
-            )
-            if "steps" in metrics and not metrics["steps"]:  # nothing was fitted on those
-                return Finding(
-                    "overfitting",
-                    says,
-                    "The readout was fitted on coordinates as if each row had been left out "
-                    "(left_out_ in Python); fit another model on those too. More rows or fewer "
-                    "columns (--drop) narrow the gap.",
-                    bad=False,
-                )
+            descends = metrics.get("steps") != 0
             return Finding(
                 "overfitting",
-                says,
-                "For a model on top of them, fit_transform(X, y, cross_fit=True) in Python gives "
-                "honest ones. More rows, fewer maps (-k) or a larger smoothness narrow the gap.",
+                f"The training rows score {form(train - held_out)} above the validation rows: "
+                "their coordinates are optimistic.",
+                OF_NETWORKS if descends else IN_CLOSED_FORM,
+                bad=descends,
             )
     return None

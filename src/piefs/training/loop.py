@@ -59,7 +59,7 @@ def train(
     state = state or initial_state(samples, settings, n_outputs, warm_start)
     devices, K, at_once = samples.devices, settings.n_components, settings.maps_at_once
     columns = Columns(samples.x, K, state.frozen, devices)  # φ_j(x) of frozen maps, computed once
-    held_out = validation and HeldOut(validation, settings, state.frozen)
+    held_out = validation and HeldOut(validation, Columns(validation.x, K, state.frozen))
     caches = [columns, held_out.columns] if held_out else [columns]
     is_over = False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import log_softmax
@@ -70,22 +70,11 @@ class Fitted:
     left_out: np.ndarray | None = None
 
 
-class Solver(NamedTuple):
-    """Where a solver is, and what it asks of its inputs."""
-
-    module: str
-    scaling: str = "standard"  # or "robust"
-
-    @property
-    def takes_steps(self) -> bool:
-        """Whether it descends, so that it has a history, and states to resume from."""
-        return self.module == "piefs.training.descent"
-
-
 DESCENT = ("nested", "joint", "sequential", "spectral")
-SOLVERS = {"eigen": Solver("piefs.training.eigen", "robust")} | {
-    name: Solver("piefs.training.descent") for name in DESCENT
-}
+"""The solvers that take steps, so that they have a history, and states to resume from."""
+
+SOLVERS = {"eigen": "piefs.training.eigen"} | dict.fromkeys(DESCENT, "piefs.training.descent")
+"""The module of each solver."""
 
 
 def solver_for(name: str) -> Callable[..., Fitted]:
@@ -94,4 +83,4 @@ def solver_for(name: str) -> Callable[..., Fitted]:
     It takes (samples, settings, task, *, validation, callbacks, warm_start); `settings` have no
     "auto" left, and `warm_start` is an earlier fit's model.
     """
-    return import_module(SOLVERS[name].module).solve
+    return import_module(SOLVERS[name]).solve

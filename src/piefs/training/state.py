@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -19,8 +19,7 @@ from piefs.core.metric import MetricField, init_metric
 from piefs.core.networks import generator
 from piefs.core.objectives import StepRecord, Trainable, for_prefixes
 from piefs.errors import DivergedError
-from piefs.training.batches import Row, Samples, Validation, some_rows
-from piefs.training.callbacks import has_stalled
+from piefs.training.batches import Samples, Validation, some_rows
 from piefs.training.config import Settings
 from piefs.training.evaluation import Columns, energies_of, log_scale_range
 from piefs.training.step import begun
@@ -173,19 +172,11 @@ def with_turn_over(
     )
 
 
-class HeldOut:
-    """The validation rows with their cached columns, and what a history row says of them."""
+class HeldOut(NamedTuple):
+    """The validation rows with the cached columns of their frozen maps."""
 
-    def __init__(
-        self, validation: Validation, settings: Settings, frozen: Sequence[ScalarMap]
-    ) -> None:
-        self.validation = validation
-        self.columns = Columns(validation.samples.x, settings.n_components, frozen)
-
-    def row(self, params: Trainable, readout: Readout) -> Row:
-        """The scores of the readout."""
-        phi = self.columns.with_active(params.phi)
-        return self.validation.score(np.asarray(readout(jnp.asarray(phi))))
+    validation: Validation
+    columns: Columns
 
 
 def recorded(
@@ -206,7 +197,8 @@ def recorded(
     row["gram_residual"] = max(row["gram_error"], 0.0) ** 0.5
     best = state.best
     if held_out is not None:
-        row |= held_out.row(state.params, state.readout)
+        phi = held_out.columns.with_active(state.params.phi)
+        row |= held_out.validation.score(np.asarray(state.readout(jnp.asarray(phi))))
         if settings.early_stopping:
             lowest = min((before["validation_loss"] for before in state.history), default=np.inf)
             best = state.params if row["validation_loss"] < lowest else best
@@ -215,10 +207,12 @@ def recorded(
 
 def has_converged(state: TrainState, settings: Settings) -> bool:
     """Whether the last `patience` intervals have not lowered the validation loss."""
-    if not settings.early_stopping:
+    patience = settings.optimizer.patience
+    if not settings.early_stopping or len(state.history) <= patience:
         return False
     losses = [row["validation_loss"] for row in state.history]
-    return has_stalled(losses, settings.optimizer.patience, TOLERANCE)
+    before = min(losses[:-patience])
+    return min(losses[-patience:]) >= before - TOLERANCE * abs(before)
 
 
 # How often in a turn a metric is set again, and from how many rows: recursive feature machines take

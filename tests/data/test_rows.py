@@ -72,7 +72,7 @@ def test_parquet_files_are_one_matrix(matrix, tmp_path, index):
     table = pa.table({"a": matrix[:, 0], "text": ["x"] * 21, "b": matrix[:, 1].astype(float)})
     parquet.write_table(table[:9], tmp_path / "0.parquet", row_group_size=4)
     parquet.write_table(table[9:], tmp_path / "1.parquet", row_group_size=100)
-    rows = parquet_rows([tmp_path / "0.parquet", tmp_path / "1.parquet"], ["b", "a"], np.float32)
+    rows = parquet_rows([tmp_path / "0.parquet", tmp_path / "1.parquet"], ["b", "a"])
     assert rows.shape == (21, 2)
     np.testing.assert_array_equal(rows[index], matrix[index][:, [1, 0]])
 

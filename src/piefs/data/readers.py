@@ -149,13 +149,10 @@ def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
 
 def write_table(path: Path, columns: Block) -> None:
     """Columns as a file, in the format of its suffix."""
-    table = Table(columns, str(path))
-    # Numbers keep their own precision, so that float32 is not written with the digits of float64.
-    kept = {name: cells for name, cells in columns.items() if table.columns[name].dtype != object}
     if path.suffix.lower() == ".npz":
-        write_with(path, lambda temporary: write_npz(temporary, table.columns | kept))
+        write_with(path, lambda temporary: write_npz(temporary, columns))
     else:
-        write_blocks(path, [table.columns | kept], len(table))
+        write_blocks(path, [columns], len(next(iter(columns.values()))))
 
 
 def write_blocks(path: Path, blocks: Iterable[Block], n_rows: int) -> None:

@@ -178,20 +178,22 @@ def split_table(
 
 def _split_by_group(table: Source, group: str, rows: np.ndarray, seed: int) -> SplitRows:
     """Rows with the same value in a column stay together; the shares count groups."""
-    from sklearn.model_selection import GroupShuffleSplit
+    from sklearn.model_selection import train_test_split
 
     cells = texts(table.column(group))
     _require_values(table, group, "--group", rows[is_missing(cells[rows])])
     groups = cells[rows].astype(str)
-    if len(set(groups)) < 3:
+    names = np.unique(groups)
+    if len(names) < 3:
         raise InputError(
-            f"{table.source}: column {group!r} has {len(set(groups))} groups; three splits need 3"
+            f"{table.source}: column {group!r} has {len(names)} groups; three splits need 3"
         )
-    outer = GroupShuffleSplit(n_splits=1, test_size=SHARE, random_state=seed)
-    rest, test = next(outer.split(groups, groups=groups))
-    inner = GroupShuffleSplit(n_splits=1, test_size=SHARE / (1 - SHARE), random_state=seed)
-    train, validation = next(inner.split(rest, groups=groups[rest]))
-    return rows[rest[train]], rows[rest[validation]], rows[test]
+    rest, test = train_test_split(names, test_size=SHARE, random_state=seed)
+    train, validation = train_test_split(
+        np.sort(rest), test_size=SHARE / (1 - SHARE), random_state=seed
+    )
+    a, b, c = (rows[np.isin(groups, part)] for part in (train, validation, test))
+    return a, b, c
 
 
 def _ordered_by(table: Source, time: str, rows: np.ndarray) -> np.ndarray:

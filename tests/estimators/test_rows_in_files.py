@@ -109,7 +109,7 @@ def test_groups_that_are_slow_in_any_order_are_decoded_once_for_a_fit(
         reads.append(i)
         return x[100 * i : 100 * i + 100]
 
-    rows = GroupedRows(read, range(0, 701, 100), 4, np.float32, cache_bytes=2000)
+    rows = GroupedRows(read, range(0, 701, 100), 4, np.float32)
     model = PIEFSClassifier(**flat(**SETTINGS, early_stopping=False, shuffle_window=128)).fit(
         rows, y
     )

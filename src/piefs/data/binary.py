@@ -113,10 +113,12 @@ def write_npy(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
             file.write(np.column_stack(list(block.values())).astype(dtype).data)
 
 
-def write_npz(path: Path, columns: Block) -> None:
-    """Columns as `np.savez` writes arrays, whose names cannot be `file` or `allow_pickle`."""
+def write_npz(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
+    """As `np.savez` does, which has no room for columns called `file` or `allow_pickle`."""
+    parts = list(blocks)
     with zipfile.ZipFile(path, "w") as archive:
-        for name, cells in columns.items():
+        for name in parts[0]:
+            cells = np.concatenate([part[name] for part in parts])
             array = cells.astype(str) if cells.dtype == object else cells
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, array, allow_pickle=False)

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from piefs.data import readers
-from piefs.data.readers import csv_texts, read_table, write_blocks, write_table
+from piefs.data.readers import csv_texts, read_table, write_blocks
 from piefs.errors import InputError
+from tables import write_table
 
 
 def write(folder, content, name="data.csv"):

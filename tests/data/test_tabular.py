@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from piefs.data import streamed, tabular
-from piefs.data.readers import read_table, write_table
+from piefs.data.readers import read_table
 from piefs.data.table import Table
 from piefs.data.tabular import TableOptions, load_table
 from piefs.data.target import label_texts
 from piefs.errors import InputError
+from tables import write_table
 
 N = 100
 

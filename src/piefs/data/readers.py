@@ -147,11 +147,6 @@ def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
         file.writelines(csv_texts(blocks, delimiter))
 
 
-def write_table(path: Path, columns: Block) -> None:
-    """Columns as a file, in the format of its suffix."""
-    write_blocks(path, [columns], len(next(iter(columns.values()))))
-
-
 def write_blocks(path: Path, blocks: Iterable[Block], n_rows: int) -> None:
     """Blocks of the same columns, `n_rows` rows in all, as one file in the format of its suffix."""
     check_writable(path)

@@ -155,10 +155,10 @@ def mnist(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
 
     arrays = read_arrays(FILES["mnist"], data_dir)
     train, rest = _part(arrays, "train", 255), _part(arrays, "test", 255)
-    x, x_test, y, y_test = train_test_split(
-        rest.x, rest.y, test_size=5_000, stratify=rest.y, random_state=split_seed
+    validation, test = train_test_split(
+        np.arange(10_000), test_size=5_000, stratify=rest.y, random_state=split_seed
     )
-    splits = train, Split(x, y), Split(x_test, y_test)
+    splits = (train, rest.take(np.asarray(validation)), rest.take(np.asarray(test)))
     return Dataset("mnist", *splits, DIGITS, _pixel_names(28), image_shape=(28, 28))
 
 

@@ -11,7 +11,7 @@ import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -143,7 +143,7 @@ def row_numbers(index: Any, n: int) -> np.ndarray:
     return np.where(rows < 0, rows + n, rows)
 
 
-def is_lazy(rows: Any) -> bool:
+def is_lazy(rows: Any) -> TypeGuard[Rows]:
     """Whether rows are read from a file when they are needed."""
     while isinstance(rows, np.ndarray):
         if isinstance(rows, np.memmap):

@@ -27,7 +27,7 @@ from piefs.data.binary import (
 )
 from piefs.data.encoder import TableEncoder
 from piefs.data.files import bounded_bytes, optional, reading, require_plausible
-from piefs.data.rows import GroupedRows, PickedColumns, Rows, is_lazy, spooled
+from piefs.data.rows import GroupedRows, LazyRows, PickedColumns, Rows, is_lazy, spooled
 from piefs.data.table import Table, listing
 from piefs.errors import InputError
 
@@ -66,7 +66,7 @@ def open_rows(
         if files := parquet_files(Path(source)):
             return parquet_rows(files, columns)
         rows = open_matrix(Path(source))
-    elif is_lazy(source):
+    elif isinstance(source, LazyRows) or is_lazy(source):
         rows = source
     elif hasattr(source, "chunks") and hasattr(source, "shape"):
         rows = _chunked(source)

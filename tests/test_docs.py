@@ -51,8 +51,7 @@ def here(tmp_path, monkeypatch):
         rows = [f"C{i},{i % 7},{'' if i == 5 else i % 3},{'yn'[i % 7 > 3]}" for i in range(60)]
         Path(name).write_text("\n".join(["customer,visits,calls,churn", *rows]))
     flowers = [f"{a:.2f},{b:.2f},{'ab'[int(a > b)]}" for a, b in rng.normal(size=(80, 2))]
-    np.save("big.npy", rng.normal(size=(80, 3)))
-    np.save("labels.npy", np.arange(80) % 2)
+    np.save("big.npy", np.column_stack([rng.normal(size=(80, 3)), np.arange(80) % 2]))
     Path("flowers.csv").write_text("\n".join(["petal,sepal,species", *flowers]))
     return tmp_path
 

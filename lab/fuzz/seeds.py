@@ -18,7 +18,7 @@ from zarr.codecs import GzipCodec
 from piefs import Checkpoint, PIEFSClassifier
 from piefs.app.run import TableDetails, run
 from piefs.app.search import tune
-from piefs.data.readers import write_table
+from piefs.data.readers import write_blocks
 from piefs.data.tabular import TableOptions, load_table
 from piefs.errors import TrainingWarning
 from reproduction.cells import Cell
@@ -78,8 +78,8 @@ def _tables(folder: Path) -> None:
     made = columns()
     numbers = {name: made[name] for name in NUMBERS}
     for kind in ("csv", "npz", "parquet", "arrow"):
-        write_table(folder / kind / f"table.{kind}", made)
-    write_table(folder / "npy" / "table.npy", numbers)
+        write_blocks(folder / kind / f"table.{kind}", [made], 60)
+    write_blocks(folder / "npy" / "table.npy", [numbers], 60)
 
 
 def _large_tables(folder: Path) -> None:

@@ -111,7 +111,7 @@ def test_bad_requests_are_one_line_and_write_nothing(folder, arguments, said):
 
 @pytest.mark.parametrize("suffix", ["arrow", "feather", "parquet"])
 def test_columnar_files_go_in_and_come_out(folder, suffix):
-    from piefs.data.readers import write_table
+    from tables import write_table
 
     table = read_table(folder / "new.csv")
     write_table(folder / f"new.{suffix}", table.columns)

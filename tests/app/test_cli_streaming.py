@@ -57,7 +57,8 @@ def test_what_is_streamed_is_what_is_computed_at_once(folder, command, ending):
         assert found.equals(expected)
 
 
-def test_a_format_that_cannot_grow_is_refused_before_any_work(folder):
-    done = piefs("transform", "run", "parts", "--out", "a.npz", cwd=folder)
+def test_a_format_that_is_not_written_is_refused_before_any_work(folder):
+    (folder / "damaged.parquet").write_bytes(b"")
+    done = piefs("transform", "run", "damaged.parquet", "--out", "a.xlsx", cwd=folder)
     assert done.returncode == 2
-    assert "block by block" in done.stderr
+    assert "must end in one of .csv" in done.stderr

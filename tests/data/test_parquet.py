@@ -10,8 +10,9 @@ from pyarrow import parquet
 
 import piefs
 from piefs.data import files
-from piefs.data.readers import read_table, write_table
+from piefs.data.readers import read_table
 from piefs.errors import InputError
+from tables import write_table
 
 COLUMNS = {
     "text": np.array(["a,b", 'say "hi"', "ü"], dtype=object),

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from piefs.data import readers
-from piefs.data.readers import csv_texts, read_table, write_blocks, write_table
+from piefs.data.readers import csv_texts, read_table, write_blocks
 from piefs.errors import InputError
+from tables import write_table
 
 
 def write(folder, content, name="data.csv"):
@@ -234,8 +235,14 @@ def test_a_write_that_fails_leaves_nothing(columns, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_formats_that_cannot_grow_are_refused(columns, tmp_path):
-    with pytest.raises(InputError, match="not written block by block"):
-        write_blocks(tmp_path / "a.npz", blocks(columns), 10)
+def test_an_archive_holds_all_blocks_of_a_column_in_one_array(columns, tmp_path):
+    write_blocks(tmp_path / "a.npz", blocks(columns), 10)
+    with np.load(tmp_path / "a.npz") as found:
+        assert found.files == list(columns)
+        for name, cells in columns.items():
+            np.testing.assert_array_equal(found[name], cells, strict=True)
+
+
+def test_text_is_refused_in_a_matrix_of_blocks(tmp_path):
     with pytest.raises(InputError, match="numbers only"):
         write_blocks(tmp_path / "a.npy", iter([{"w": np.array(["a"], object)}]), 1)

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 
 from piefs.data import streamed, tabular
-from piefs.data.readers import read_table, write_table
+from piefs.data.readers import read_table
 from piefs.data.table import Table
 from piefs.data.tabular import TableOptions, load_table
 from piefs.data.target import label_texts
 from piefs.errors import InputError
+from tables import write_table
 
 N = 100
 
@@ -383,27 +384,14 @@ def test_rows_that_are_too_many_to_be_held_out_are_not_trained_on(mixed, monkeyp
     assert [len(part) for part in data.splits.values()] == [240 - 2 * 36, 5, 5]
 
 
-def test_labels_may_be_a_file_of_their_own(tmp_path, rng):
-    x = rng.normal(size=(240, 3))
+def test_a_column_of_an_array_in_a_file_is_the_target_of_the_others(tmp_path, rng):
+    x = np.column_stack([rng.normal(size=(240, 3)), np.arange(240) % 3])
     np.save(tmp_path / "x.npy", x)
-    np.save(tmp_path / "labels.npy", np.arange(240) % 3)
-    own = loaded(tmp_path / "x.npy", target=str(tmp_path / "labels.npy"))
-    assert own.dataset.class_names == ("0", "1", "2")
-    assert own.dataset.target_name == "labels"
-    rows = own.dataset.train.x.numbers
-    np.testing.assert_array_equal(own.dataset.train.y, rows % 3)
-    np.testing.assert_array_equal(own.dataset.train.x[:], x[rows])
-    np.save(tmp_path / "labels.npy", np.arange(5))
-    with pytest.raises(InputError, match="one label for each of the 240 rows"):
-        loaded(tmp_path / "x.npy", target=str(tmp_path / "labels.npy"))
-
-
-@pytest.mark.parametrize("content", [b"no array", b"\x93NUMPY\x01\x00v\x00{'descr': '|O', "])
-def test_labels_that_cannot_be_read_are_an_error_that_names_the_file(tmp_path, content):
-    np.save(tmp_path / "x.npy", np.zeros((240, 2)))
-    (tmp_path / "labels.npy").write_bytes(content)
-    with pytest.raises(InputError, match=r"labels\.npy"):
-        loaded(tmp_path / "x.npy", target=str(tmp_path / "labels.npy"))
+    data = loaded(tmp_path / "x.npy", target="x3").dataset
+    assert data.class_names == ("0", "1", "2")
+    rows = data.train.x.numbers
+    np.testing.assert_array_equal(data.train.y, rows % 3)
+    np.testing.assert_array_equal(data.train.x[:], x[rows, :3])
 
 
 def test_yes_and_no_may_be_any_bytes(tmp_path):

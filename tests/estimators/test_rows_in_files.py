@@ -37,7 +37,7 @@ def lazily(x, how, folder):
         return spooled(x[i : i + 50] for i in range(0, len(x), 50))
     columns = {f"c{i}": x[:, i] for i in range(x.shape[1])}
     parquet.write_table(pa.table(columns), folder / "x.parquet", row_group_size=90)
-    return parquet_rows([folder / "x.parquet"], list(columns), np.float32)
+    return parquet_rows([folder / "x.parquet"], list(columns))
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +109,7 @@ def test_groups_that_are_slow_in_any_order_are_decoded_once_for_a_fit(
         reads.append(i)
         return x[100 * i : 100 * i + 100]
 
-    rows = GroupedRows(read, range(0, 701, 100), 4, np.float32, cache_bytes=2000)
+    rows = GroupedRows(read, range(0, 701, 100), 4, np.float32)
     model = PIEFSClassifier(**flat(**SETTINGS, early_stopping=False, shuffle_window=128)).fit(
         rows, y
     )
@@ -150,4 +150,4 @@ def test_what_cannot_be_done_with_a_file_is_said_before_training(table, in_memor
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         PIEFSClassifier(**SETTINGS).fit(rows, y[:-1])
     with pytest.raises(ValueError, match="4 features"):
-        in_memory.predict(parquet_rows([tmp_path / "x.parquet"], ["c0"], np.float32))
+        in_memory.predict(parquet_rows([tmp_path / "x.parquet"], ["c0"]))

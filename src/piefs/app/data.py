@@ -44,8 +44,8 @@ def _place(name: str, data_dir: Path | None) -> str:
     try:
         return str(locate(FILES[name], data_dir))
     except DataNotFoundError:
-        how = "build" if FILES[name].is_built else "fetch" if FILES[name].urls else ""
-        return f"not here: piefs data {how} {name}" if how else "not here"
+        command = FILES[name].command
+        return f"not here: {command}" if command else "not here"
 
 
 def _file_of(name: str) -> DataFile:
@@ -82,7 +82,8 @@ def build(
 @command(app, "fetch")
 def fetch_file(name: BuiltIn, data_dir: DataDir = None, quiet: Quiet = False) -> None:
     """Download a data set's file and verify what it decodes to."""
-    path = fetch(_file_of(name), data_dir, progress=not quiet)
+    with bar(Console(quiet=quiet), f"downloading {name}"):
+        path = fetch(_file_of(name), data_dir)
     if not quiet:
         print(f"{name} is in {path}; its content is verified.")
 

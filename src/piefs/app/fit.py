@@ -18,7 +18,7 @@ from piefs.app.options import Folder, Force, Json, Lazy, Machine, ModelOptions, 
 from piefs.data import BUILTIN, Dataset, load
 from piefs.data.files import read_document, reading
 from piefs.data.streamed import is_to_be_streamed
-from piefs.data.tabular import TableOptions, is_target_file, load_table
+from piefs.data.tabular import TableOptions, load_table
 from piefs.errors import InputError, TrainingWarning
 from piefs.training.config import Settings
 
@@ -141,9 +141,8 @@ def load_source(
     if source.data in BUILTIN:
         return *_load_builtin(source), None
     path = Path(source.data)
-    is_streamed = is_target_file(source.target) or is_to_be_streamed(path, lazy)
     options = TableOptions(split_seed=source.split_seed, task=source.task, **source.columns)
-    own = load_table(path, options, streamed=is_streamed)
+    own = load_table(path, options, streamed=is_to_be_streamed(path, lazy))
     table = TableDetails(own.encoder, source.target, source.id_column, own.unlabeled, own.notices)
     return own.dataset, own.task, table
 

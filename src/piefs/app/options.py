@@ -100,9 +100,7 @@ class Source:
     """The rows that a command learns from: a built-in data set or a file, and how it is cut."""
 
     data: Data
-    target: Annotated[
-        str | None, _option(TABLE, "The column to predict, or an .npy file of labels.")
-    ] = None
+    target: Annotated[str | None, _option(TABLE, "The column to predict.")] = None
     task: Annotated[
         Literal["auto", "classification", "regression", "unsupervised"],
         _option(TABLE, "What to learn; auto decides by the values of the target."),

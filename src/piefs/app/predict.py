@@ -18,7 +18,7 @@ from rich.table import Table as RichTable
 from piefs.app.model import EncodedRows, FittedModel, by_position, open_model, read_rows
 from piefs.app.options import Json, Lazy, Model, OutFile, Quiet, Rows, bar
 from piefs.data import BUILTIN, Split
-from piefs.data.readers import check_streamable, csv_texts, write_blocks, write_table
+from piefs.data.readers import check_writable, csv_texts, write_blocks
 from piefs.data.streamed import is_to_be_streamed, open_streamed
 from piefs.data.table import Block
 from piefs.data.target import label_texts, target_numbers
@@ -66,10 +66,10 @@ def _write(
     quiet: bool,
 ) -> None:
     """Write what `compute` makes of the features of all rows, block by block if they are many."""
+    if out is not None:
+        check_writable(out)
     unseen: Counter[str] = Counter()
     is_streamed = asked.data not in BUILTIN and is_to_be_streamed(Path(asked.data), lazy)
-    if is_streamed and out is not None:
-        check_streamable(out)
     n_rows, blocks = _streamed(model, asked.data) if is_streamed else _whole(model, asked)
 
     def columns() -> Iterator[Block]:
@@ -86,7 +86,7 @@ def _write(
         sys.stdout.writelines(csv_texts(computed))
     else:
         try:
-            write_blocks(out, computed, n_rows) if is_streamed else write_table(out, next(computed))
+            write_blocks(out, computed, n_rows)
         except OSError as error:
             raise InputError(f"cannot write to {out} ({error.strerror})") from error
     if not quiet:

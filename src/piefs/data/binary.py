@@ -40,16 +40,11 @@ def read_npy(path: Path) -> Table:
 
 
 def mapped_matrix(path: Path) -> np.ndarray:
-    """The matrix of an `.npy` file, memory-mapped."""
-    array = mapped(path)
+    """The matrix of an `.npy` file, memory-mapped, so that what its header claims is there."""
+    with reading(path):
+        array = np.lib.format.open_memmap(path, mode="r")
     require_matrix(path, array.dtype, array.shape)
     return array
-
-
-def mapped(path: Path) -> np.ndarray:
-    """The array of an `.npy` file, memory-mapped, so that what its header claims is there."""
-    with reading(path):
-        return _with_sound_text(np.lib.format.open_memmap(path, mode="r"))
 
 
 def load_npz(path: Path) -> dict[str, np.ndarray]:
@@ -65,18 +60,14 @@ def load_npz(path: Path) -> dict[str, np.ndarray]:
 
 
 def _array(stream: IO[bytes], n_bytes: int) -> np.ndarray:
-    """An array whose header claims no more bytes than there are."""
+    """An array whose header claims no more bytes than there are, and whose text is Unicode."""
     major, minor = np.lib.format.read_magic(stream)
     shape, _, dtype = getattr(np.lib.format, f"read_array_header_{major}_{minor}")(stream)
     if math.prod(shape) * dtype.itemsize > n_bytes:
         raise ValueError(f"a header claims more than the {n_bytes:,} bytes that are there")
     stream.seek(0)
-    return _with_sound_text(np.lib.format.read_array(stream, allow_pickle=False))
-
-
-def _with_sound_text(array: np.ndarray) -> np.ndarray:
-    """The array, unless it holds numbers for characters that are none."""
-    if array.dtype.kind == "U" and array.dtype.itemsize:
+    array = np.lib.format.read_array(stream, allow_pickle=False)
+    if dtype.kind == "U" and dtype.itemsize:
         codes = np.ascontiguousarray(array).view(f"{array.dtype.str[0]}u4")
         if np.any(codes > 0x10FFFF) or np.any(codes >> 11 == 0x1B):  # half a character
             raise ValueError("text that is no Unicode")
@@ -122,10 +113,12 @@ def write_npy(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
             file.write(np.column_stack(list(block.values())).astype(dtype).data)
 
 
-def write_npz(path: Path, columns: Block) -> None:
+def write_npz(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
     """As `np.savez` does, which has no room for columns called `file` or `allow_pickle`."""
+    parts = list(blocks)
     with zipfile.ZipFile(path, "w") as archive:
-        for name, cells in columns.items():
+        for name in parts[0]:
+            cells = np.concatenate([part[name] for part in parts])
             array = cells.astype(str) if cells.dtype == object else cells
             with archive.open(f"{name}.npy", "w", force_zip64=True) as stream:
                 np.lib.format.write_array(stream, array, allow_pickle=False)
@@ -208,8 +201,8 @@ def parquet_batches(
 ) -> Iterator[Block]:
     """The named columns of all rows, at most n rows at a time."""
     for footer in footers:
-        path, n_read = footer.path, 0
-        with _parquet(path) as file:
+        n_read = 0
+        with _parquet(footer.path) as file:
             for batch in file.iter_batches(batch_size=n, columns=list(names)):
                 n_read += len(batch)
                 yield _cells(batch, names)
@@ -217,14 +210,12 @@ def parquet_batches(
                 raise ValueError(f"{n_read} rows instead of {footer.n_rows}")
 
 
-def parquet_rows(
-    files: Sequence[Path], columns: Sequence[str] | None = None, dtype: Any = None
-) -> GroupedRows:
+def parquet_rows(files: Sequence[Path], columns: Sequence[str] | None = None) -> GroupedRows:
     """Numeric columns of Parquet files, read by row groups."""
     footers = parquet_footers(files)
     names = list(columns) if columns is not None else footers[0].schema.names
     types = [_number_type(footer, name) for footer in footers for name in names]
-    dtype = np.dtype(dtype or np.result_type(np.float32, *types))
+    dtype = np.result_type(np.float32, *types)
     places = [(footer.path, i) for footer in footers for i in range(len(footer.group_rows))]
     starts = list(accumulate((n for one in footers for n in one.group_rows), initial=0))
 
@@ -259,8 +250,8 @@ def write_arrow(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
     module, name = ("parquet", "ParquetWriter") if is_parquet else ("ipc", "new_file")
     open_writer = getattr(arrow_module(f"pyarrow.{module}", path), name)
     arrow = arrow_module("pyarrow", path)
-    table = arrow.table(next(blocks))
-    with open_writer(str(path), table.schema) as writer:
-        writer.write_table(table)
+    first = arrow.table(next(blocks))
+    with open_writer(str(path), first.schema) as writer:
+        writer.write_table(first)
         for block in blocks:
-            writer.write_table(arrow.table(block, schema=table.schema))
+            writer.write_table(arrow.table(block, schema=first.schema))

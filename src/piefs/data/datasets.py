@@ -50,7 +50,7 @@ class Dataset:
     test: Split
     class_names: tuple[str, ...]
     feature_names: tuple[str, ...]
-    description: str
+    description: str = ""
     standardize: bool = False
     image_shape: tuple[int, int] | None = None
     target_name: str = "y"
@@ -115,8 +115,7 @@ def two_moons(data_dir: str | Path | None = None, split_seed: int = 0) -> Datase
     from sklearn.datasets import make_moons
 
     points = make_moons(n_samples=10_000, noise=0.1, random_state=0)
-    about = "two interleaved half circles, noise 0.1"
-    return _stratified("two-moons", points, split_seed, ("0", "1"), ("x1", "x2"), about)
+    return _stratified("two-moons", points, split_seed, ("0", "1"), ("x1", "x2"))
 
 
 def circles(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
@@ -128,8 +127,7 @@ def circles(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     from sklearn.datasets import make_circles
 
     points = make_circles(n_samples=10_000, noise=0.05, factor=0.5, random_state=0)
-    about = "two concentric circles, noise 0.05"
-    return _stratified("circles", points, split_seed, ("0", "1"), ("x1", "x2"), about)
+    return _stratified("circles", points, split_seed, ("0", "1"), ("x1", "x2"))
 
 
 def digits(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
@@ -137,17 +135,15 @@ def digits(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     from sklearn.datasets import load_digits
 
     x, y = load_digits(return_X_y=True)
-    about = _pixel_names(8), "1,797 handwritten digits of 8×8 pixels (scikit-learn)"
     points = np.asarray(x) / 16, y
-    return _stratified("digits", points, split_seed, DIGITS, *about, image_shape=(8, 8))
+    return _stratified("digits", points, split_seed, DIGITS, _pixel_names(8), image_shape=(8, 8))
 
 
 def htru2(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """Pulsar candidates (Lyon et al. 2016): eight features, z-scored."""
     table = read_arrays(FILES["htru2"], data_dir)["table"]
-    points, classes = (table[:, :8], table[:, 8]), ("noise", "pulsar")
-    about = HTRU2_FEATURES, "17,898 pulsar candidates, 8 features (Lyon et al. 2016)"
-    return _stratified("htru2", points, split_seed, classes, *about, standardize=True)
+    points, names = (table[:, :8], table[:, 8]), (("noise", "pulsar"), HTRU2_FEATURES)
+    return _stratified("htru2", points, split_seed, *names, standardize=True)
 
 
 def mnist(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
@@ -162,9 +158,8 @@ def mnist(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     validation, test = train_test_split(
         np.arange(10_000), test_size=5_000, stratify=rest.y, random_state=split_seed
     )
-    about = "70,000 handwritten digits of 28×28 pixels (LeCun, Cortes, Burges)"
     splits = (train, rest.take(np.asarray(validation)), rest.take(np.asarray(test)))
-    return Dataset("mnist", *splits, DIGITS, _pixel_names(28), about, image_shape=(28, 28))
+    return Dataset("mnist", *splits, DIGITS, _pixel_names(28), image_shape=(28, 28))
 
 
 def cifar10_embedding(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
@@ -172,21 +167,19 @@ def cifar10_embedding(data_dir: str | Path | None = None, split_seed: int = 0) -
 
     A stand-in for the paper's ResNet-18 embeddings, not the same data.
     """
-    about = "CIFAR-10 as 512-d VGG16 embeddings (a stand-in for the paper's ResNet-18 embeddings)"
-    return _embeddings("cifar10-embedding", "vgg", about, data_dir)
+    return _embeddings("cifar10-embedding", "vgg", data_dir)
 
 
 def cifar10_r18(data_dir: str | Path | None = None, split_seed: int = 0) -> Dataset:
     """CIFAR-10 as 512 features of a ResNet-18, the paper's data; made by `piefs data build`."""
-    about = "CIFAR-10 as 512-d embeddings of an ImageNet-trained ResNet-18"
-    return _embeddings("cifar10-r18", "resnet", about, data_dir)
+    return _embeddings("cifar10-r18", "resnet", data_dir)
 
 
-def _embeddings(name: str, prefix: str, about: str, data_dir: str | Path | None) -> Dataset:
+def _embeddings(name: str, prefix: str, data_dir: str | Path | None) -> Dataset:
     arrays = read_arrays(FILES[name], data_dir)
     splits = (_part(arrays, "train"), _part(arrays, "val"), _part(arrays, "test"))
     features = tuple(f"{prefix}{i}" for i in range(splits[0].x.shape[1]))
-    return Dataset(name, *splits, CIFAR10_CLASSES, features, about, standardize=True)
+    return Dataset(name, *splits, CIFAR10_CLASSES, features, standardize=True)
 
 
 def _part(arrays: dict[str, np.ndarray], name: str, scale: int = 1) -> Split:
@@ -213,4 +206,5 @@ def load(name: str, data_dir: str | Path | None = None, split_seed: int = 0) -> 
     """
     if name not in BUILTIN:
         raise InputError(f"unknown data set {name!r}; choose one of {', '.join(BUILTIN)}")
-    return BUILTIN[name](data_dir, split_seed)
+    dataset = BUILTIN[name](data_dir, split_seed)
+    return replace(dataset, description=str(BUILTIN[name].__doc__).splitlines()[0])

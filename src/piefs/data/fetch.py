@@ -29,7 +29,7 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True)
 class DataFile:
-    """A file in a data folder, the sha256 of each array it must decode to, and its sources.
+    """A file in a data folder, the sha256 of each array it must decode to, and its source.
 
     A source ending in `.zip` holds the file as a member of its own name. A file that users build
     themselves has no digests. More than `most_bytes` are neither downloaded nor unpacked.
@@ -38,9 +38,15 @@ class DataFile:
     dataset: str
     path: str
     digests: dict[str, str | None]
-    urls: tuple[str, ...] = ()
+    url: str = ""
     is_built: bool = False
     most_bytes: int = 64 * 2**20
+
+    @property
+    def command(self) -> str:
+        """The command that brings the file, if there is one."""
+        verb = "fetch" if self.url else "build" if self.is_built else ""
+        return verb and f"piefs data {verb} {self.dataset}"
 
 
 FILES = {
@@ -53,13 +59,13 @@ FILES = {
             "x_test": "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
             "y_test": "ddeff807876a9661a1110d45c266c86239a3a1b7d37da0c3716a7a683c852ff5",
         },
-        ("https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",),
+        "https://storage.googleapis.com/tensorflow/tf-keras-datasets/mnist.npz",
     ),
     "htru2": DataFile(
         "htru2",
         "htru2/HTRU_2.csv",
         {"table": "bff7e0d962f5762938f833075d6bbfd3ce229cdcfb30091b4ecaa7dca4a81a74"},
-        ("https://archive.ics.uci.edu/static/public/372/htru2.zip",),
+        "https://archive.ics.uci.edu/static/public/372/htru2.zip",
     ),
     "cifar10-embedding": DataFile(
         "cifar10-embedding",
@@ -99,10 +105,9 @@ def locate(file: DataFile, data_dir: str | Path | None = None) -> Path:
     for place in places:
         if place.is_file():
             return place
-    verb = "build" if file.is_built else "fetch"
-    fetching = f"run `piefs data {verb} {file.dataset}`, or " if file.urls or file.is_built else ""
+    bring = f"run `{file.command}`, or " if file.command else ""
     raise DataNotFoundError(
-        f"data set {file.dataset!r} not found: {fetching}put its file at "
+        f"data set {file.dataset!r} not found: {bring}put its file at "
         f"{' or '.join(map(str, places))}, or point --data-dir or $PIEFS_DATA at a folder that "
         "holds it"
     )
@@ -128,59 +133,48 @@ def read_arrays(file: DataFile, data_dir: str | Path | None = None) -> dict[str,
     return arrays
 
 
-def fetch(file: DataFile, data_dir: str | Path | None = None, *, progress: bool = False) -> Path:
+def fetch(file: DataFile, data_dir: str | Path | None = None) -> Path:
     """Download a data file into the first data folder, and verify what it decodes to."""
     place = data_folders(data_dir)[0] / file.path
-    if not file.urls:
-        build = f"run `piefs data build {file.dataset}`, or " if file.is_built else ""
+    if not file.url:
+        build = f"run `{file.command}`, or " if file.command else ""
         raise InputError(f"{file.dataset!r} cannot be downloaded: {build}put its file at {place}")
     requests = optional("requests", "downloading data")
-    failures = []
-    for url in file.urls:
-        try:
-            content = _downloaded(file, url, progress=progress)
-            with tempfile.TemporaryDirectory() as folder:
-                write_bytes(Path(folder, file.path), content)
-                read_arrays(file, folder)
-        except requests.ConnectionError:
-            failures.append(f"{url}: no connection")
-        except (OSError, ValueError) as error:  # also those of requests, and ours
-            failures.append(f"{url}: {described(error)}")
-        else:
-            write_bytes(place, content)
-            return place
-    raise InputError(
-        f"{file.dataset!r} could not be downloaded ({'; '.join(failures)}); "
-        f"put the file at {place} by hand"
-    )
+    try:
+        content = _downloaded(file)
+        with tempfile.TemporaryDirectory() as folder:
+            write_bytes(Path(folder, file.path), content)
+            read_arrays(file, folder)
+    except (OSError, ValueError) as error:  # also those of requests, and ours
+        offline = isinstance(error, requests.ConnectionError)
+        reason = "no connection" if offline else described(error)
+        raise InputError(
+            f"{file.dataset!r} could not be downloaded ({file.url}: {reason}); "
+            f"put the file at {place} by hand"
+        ) from error
+    write_bytes(place, content)
+    return place
 
 
-def _downloaded(file: DataFile, url: str, *, progress: bool) -> bytes:
-    """What is at an address, up to a bound that no announced length changes, by https alone."""
+def _downloaded(file: DataFile) -> bytes:
+    """What is at the address, up to a bound that no announced length changes, by https alone."""
     import requests
-    from rich.progress import Progress
 
     def require_https(address: str) -> None:
         parts = urlsplit(address)
         if parts.scheme != "https" and parts.hostname not in LOOPBACK:
             raise ValueError(f"{address} is not https")
 
-    require_https(url)
+    require_https(file.url)
     hooks = {"response": lambda response, **_: require_https(response.url)}  # redirections too
     content = bytearray()
-    with (
-        requests.get(url, stream=True, timeout=TIMEOUT_SECONDS, hooks=hooks) as response,
-        Progress(transient=True, disable=not progress) as bar,
-    ):
+    with requests.get(file.url, stream=True, timeout=TIMEOUT_SECONDS, hooks=hooks) as response:
         response.raise_for_status()
-        n_bytes = int(response.headers.get("Content-Length", 0)) or None
-        task = bar.add_task(f"downloading {file.dataset}", total=n_bytes)
         for piece in response.iter_content(PIECE):
             content += piece
             if len(content) > file.most_bytes:
                 raise ValueError(f"more than {file.most_bytes:,} bytes, which cannot be the data")
-            bar.advance(task, len(piece))
-    return _member(io.BytesIO(content), file) if url.endswith(".zip") else bytes(content)
+    return _member(io.BytesIO(content), file) if file.url.endswith(".zip") else bytes(content)
 
 
 def _member(stream: io.BytesIO, file: DataFile) -> bytes:

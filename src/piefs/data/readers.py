@@ -147,31 +147,17 @@ def _write_csv(path: Path, blocks: Iterator[Block], n_rows: int) -> None:
         file.writelines(csv_texts(blocks, delimiter))
 
 
-def write_table(path: Path, columns: Block) -> None:
-    """Columns as a file, in the format of its suffix."""
-    table = Table(columns, str(path))
-    # Numbers keep their own precision, so that float32 is not written with the digits of float64.
-    kept = {name: cells for name, cells in columns.items() if table.columns[name].dtype != object}
-    if path.suffix.lower() == ".npz":
-        write_with(path, lambda temporary: write_npz(temporary, table.columns | kept))
-    else:
-        write_blocks(path, [table.columns | kept], len(table))
-
-
 def write_blocks(path: Path, blocks: Iterable[Block], n_rows: int) -> None:
     """Blocks of the same columns, `n_rows` rows in all, as one file in the format of its suffix."""
-    check_streamable(path)
+    check_writable(path)
     write = _WRITERS[path.suffix.lower()]
     write_with(path, lambda temporary: write(temporary, iter(blocks), n_rows))
 
 
-def check_streamable(path: Path) -> None:
-    """Refuse, before any work, a suffix whose format cannot grow block by block."""
+def check_writable(path: Path) -> None:
+    """Refuse, before any work, a file of another suffix than those that are written."""
     if path.suffix.lower() not in _WRITERS:
-        raise InputError(
-            f"cannot write {path}; its name must end in one of {listing(_WRITERS)} (or .npz, for "
-            "tables that are not written block by block)"
-        )
+        raise InputError(f"cannot write {path}; its name must end in one of {listing(_WRITERS)}")
 
 
 _READERS: dict[str, Callable[[Path], Table]] = {
@@ -182,5 +168,5 @@ _READERS: dict[str, Callable[[Path], Table]] = {
 _WRITERS: dict[str, Callable[[Path, Iterator[Block], int], None]] = {
     **dict.fromkeys((".csv", ".tsv"), _write_csv),
     **dict.fromkeys((".parquet", ".arrow", ".feather"), write_arrow),
-    ".npy": write_npy,
+    **{".npz": write_npz, ".npy": write_npy},
 }

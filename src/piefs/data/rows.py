@@ -2,7 +2,7 @@
 
 All code that reads rows takes `rows[10:20]` or `rows[[3, 1, 4]]` of something with a `shape` and a
 `dtype`: a numpy array, one mapped from a file, or one of the classes here. Memory is bounded by the
-rows asked for and by a cache of groups.
+rows asked for and by one group of rows in a file.
 """
 
 from __future__ import annotations
@@ -11,13 +11,12 @@ import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from piefs.errors import InputError
 
-CACHE_BYTES = 256 * 2**20  # of decoded groups, for each source
 IN_MEMORY_BYTES = 256 * 2**20  # larger scratch arrays are files
 PIECE_ELEMENTS = 2**16  # that are scaled at a time: in double precision they fit a core's cache
 BLOCK_BYTES = 16 * 2**20  # that are copied at a time
@@ -33,11 +32,6 @@ class LazyRows:
     dtype: np.dtype
     ndim = 2
     rows: Any
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether rows in any order are read about as quickly as consecutive ones."""
-        return getattr(self.rows, "is_quick", True)
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -118,29 +112,16 @@ class PickedColumns(LazyRows):
 class GroupedRows(LazyRows):
     """Rows in groups that are decoded as a whole by `read(i)`, such as those of a Parquet file.
 
-    `starts` are the first rows of the groups and, last, the number of rows. The most recent groups
-    are kept, up to `cache_bytes`.
+    `starts` are the first rows of the groups and, last, the number of rows. The group read last is
+    kept, for those who go from row to row.
     """
 
     def __init__(
-        self,
-        read: Callable[[int], np.ndarray],
-        starts: Sequence[int],
-        n_features: int,
-        dtype: Any,
-        cache_bytes: int = CACHE_BYTES,
+        self, read: Callable[[int], np.ndarray], starts: Sequence[int], n_features: int, dtype: Any
     ) -> None:
         self.starts = np.asarray(starts, dtype=np.int64)
         self.shape, self.dtype = (int(self.starts[-1]), n_features), np.dtype(dtype)
-        self.n_cached = cache_bytes // max(1, n_features * self.dtype.itemsize)
-        largest = int(np.diff(self.starts).max(initial=1))
-        n_groups = None if self.is_quick else max(1, self.n_cached // largest)
-        self._group = lru_cache(n_groups)(lambda i: np.asarray(read(i), self.dtype))
-
-    @property
-    def is_quick(self) -> bool:
-        """Whether all groups fit into the cache."""
-        return len(self) <= self.n_cached
+        self._group = lru_cache(1)(lambda i: np.asarray(read(i), self.dtype))
 
     def __getitem__(self, index: Any) -> np.ndarray:
         rows = row_numbers(index, len(self))
@@ -162,7 +143,7 @@ def row_numbers(index: Any, n: int) -> np.ndarray:
     return np.where(rows < 0, rows + n, rows)
 
 
-def is_lazy(rows: Any) -> bool:
+def is_lazy(rows: Any) -> TypeGuard[Rows]:
     """Whether rows are read from a file when they are needed."""
     while isinstance(rows, np.ndarray):
         if isinstance(rows, np.memmap):
@@ -187,8 +168,11 @@ def blocks_of(rows: Rows) -> Iterator[np.ndarray]:
 
 
 def quick(rows: Rows) -> Rows:
-    """The rows, copied to a scratch file if reading them in any order would take long."""
-    return rows if getattr(rows, "is_quick", True) else spooled(blocks_of(rows), rows.dtype)
+    """The rows, copied to a scratch file if reading one means decoding a group of them."""
+    source = rows
+    while isinstance(source, LazyRows) and not isinstance(source, GroupedRows):
+        source = source.rows
+    return rows if isinstance(source, np.ndarray) else spooled(blocks_of(rows), rows.dtype)
 
 
 def scratch(shape: tuple[int, ...], dtype: Any, most_bytes: int = IN_MEMORY_BYTES) -> np.ndarray:

@@ -66,7 +66,7 @@ def open_rows(
         if files := parquet_files(Path(source)):
             return parquet_rows(files, columns)
         rows = open_matrix(Path(source))
-    elif isinstance(source, LazyRows) or (isinstance(source, np.ndarray) and is_lazy(source)):
+    elif isinstance(source, LazyRows) or is_lazy(source):
         rows = source
     elif hasattr(source, "chunks") and hasattr(source, "shape"):
         rows = _chunked(source)
@@ -198,11 +198,10 @@ class StreamedTable:
         if self.array is not None:
             columns = dict(zip(self.names, self.array[rows].T, strict=True))
             return Table(columns, self.source, rows + 1)
-        parts, first = [], 0
-        for block in self.blocks():
-            a, b = np.searchsorted(rows, (first, first + len(block)))
-            parts.append(block.take(rows[a:b] - first).columns)
-            first += len(block)
+        wanted = np.zeros(len(self), bool)
+        wanted[rows] = True
+        blocks = (block.take(wanted[block.lines - 1]) for block in self.blocks())
+        parts = [block.columns for block in blocks]
         columns = {name: np.concatenate([part[name] for part in parts]) for name in self.names}
         return Table(columns, self.source, rows + 1)
 

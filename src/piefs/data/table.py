@@ -24,7 +24,10 @@ Block = dict[str, np.ndarray]
 """Columns by name."""
 
 MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-_TRUE, _FALSE = ("true", "yes", "t", "y", "1"), ("false", "no", "f", "n", "0")
+BOOLEANS = {
+    **dict.fromkeys(("true", "yes", "t", "y", "1"), 1.0),
+    **dict.fromkeys(("false", "no", "f", "n", "0"), 0.0),
+}
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MOST_NAMES = 1_000  # among which a misspelling is looked for
 
@@ -123,17 +126,13 @@ def _cells(values: np.ndarray) -> np.ndarray:
 
 
 def _text(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, bytes):
-        return value.decode(errors="replace").strip()
-    return str(value).strip()
+    text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+    return "" if value is None else text.strip()
 
 
 def distinct(names: list[str], path: Path) -> list[str]:
     """The names, if no two are equal."""
-    repeated = [repr(name) for name, count in Counter(names).items() if count > 1]
-    if repeated:
+    if repeated := [repr(name) for name, count in Counter(names).items() if count > 1]:
         raise InputError(f"{path}: more than one column is called {listing(repeated)}; rename them")
     return names
 
@@ -144,18 +143,12 @@ def _number(cell: str) -> float:
     return float(cell)
 
 
-def _boolean(cell: str) -> float:
-    if cell.lower() not in _TRUE + _FALSE:
-        raise ValueError
-    return float(cell.lower() in _TRUE)
-
-
 def _date(cell: str) -> float:
     moment = datetime.fromisoformat(cell.replace("/", "-"))
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - EPOCH) / timedelta(days=1)
 
 
-PARSERS = {"number": _number, "boolean": _boolean, "date": _date}
+PARSERS = {"number": _number, "boolean": lambda cell: BOOLEANS[cell.lower()], "date": _date}
 
 
 def is_missing(cells: np.ndarray) -> np.ndarray:
@@ -186,7 +179,7 @@ def _parsed(cell: str, parser: Callable[[str], float]) -> float:
     """The cell's value; infinity, which no value may be, marks a cell that cannot be read."""
     try:
         value = parser(cell)
-    except (ValueError, OverflowError):
+    except (ValueError, OverflowError, KeyError):
         return math.nan if cell.lower() in MISSING else math.inf
     return value if math.isfinite(value) else math.nan
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from piefs.data.binary import mapped
 from piefs.data.datasets import Dataset, Split, split_stratified
 from piefs.data.encoder import TableEncoder
 from piefs.data.readers import read_table
@@ -40,8 +39,9 @@ class TableOptions:
     split_seed: int = 0
     task: str = "auto"
 
-    def roles(self, names: tuple[str, ...], target: str | None, source: str) -> list[str]:
+    def roles(self, table: Source) -> list[str]:
         """The columns that are no features; all that are named must be there."""
+        names, target = table.names, self.target
         if self.task not in TASKS:
             raise InputError(f"task {self.task!r} is unknown; choose one of {listing(TASKS)}")
         if target is None and self.task != "unsupervised":
@@ -56,9 +56,9 @@ class TableOptions:
             raise InputError(f"column {target!r} cannot be both --target and --{roles[target]}")
         named = [name for name in (target, *roles) if name is not None]
         for name in named:
-            require_column(name, names, source)
+            require_column(name, names, table.source)
         if set(named) >= set(names):
-            raise InputError(f"{source} has no usable feature: no column is left")
+            raise InputError(f"{table.source} has no usable feature: no column is left")
         return named
 
 
@@ -77,17 +77,14 @@ def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> 
     """Read a file, cut its rows 70/15/15, and encode its columns as the training rows suggest.
 
     Rows are drawn at random, with class shares kept if there are classes; or `group` by group; or
-    in the order of `time`, the latest for test. If `streamed`, the training rows stay in the file,
-    at most 20,000 rows each are held out, and the target may be an `.npy` file.
+    in the order of `time`, the latest for test. If `streamed`, the training rows stay in the file
+    and at most 20,000 rows each are held out.
     """
     path = Path(path)
     source = open_streamed(path) if streamed else read_table(path)
     notices = [f"{path.name} is read block by block: {len(source):,} rows"] if streamed else []
-    name, labeled = _with_labels(source, options.target)
-    roles = options.roles(
-        tuple(dict.fromkeys((*source.names, *labeled.names))), name, source.source
-    )
-    task, target = read_target(labeled, name, options.task, notices)
+    roles = options.roles(source)
+    task, target = read_target(source, options.target, options.task, notices)
     parts = _parts(source, target, options, notices)
     check_training_target(target, parts[0], source.source, notices)
     table, rows, places = _in_memory(source, parts, options.split_seed, notices)
@@ -101,7 +98,7 @@ def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> 
         feature_names=encoder.feature_names,
         description=f"{path.name}: {len(source):,} rows, {len(encoder.used)} columns used",
         standardize=True,
-        target_name=name or "y",
+        target_name=options.target or "y",
     )
     unlabeled = None
     if isinstance(source, StreamedTable):
@@ -111,25 +108,6 @@ def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> 
     elif not target.known.all():
         unlabeled = x[~target.known]
     return EncodedTable(dataset, encoder, unlabeled, task, tuple(notices))
-
-
-def is_target_file(target: str | None) -> bool:
-    """Whether a target is named by a file of its own."""
-    return target is not None and target.lower().endswith(".npy") and Path(target).is_file()
-
-
-def _with_labels(source: Source, target: str | None) -> tuple[str | None, Source]:
-    """The name of the target, and the table that has it: the source, or an `.npy` file's labels."""
-    if target in source.names or not is_target_file(target):
-        return target, source
-    path = Path(str(target))
-    cells = np.array(mapped(path))
-    if cells.shape != (len(source),) or cells.dtype.kind not in "biufU":
-        raise InputError(
-            f"{path} holds {cells.dtype}{list(cells.shape)}; give one label for each of the "
-            f"{len(source):,} rows of {source.source}"
-        )
-    return path.stem, Table({path.stem: cells}, source.source)
 
 
 def _parts(source: Source, target: Target, options: TableOptions, notices: list[str]) -> SplitRows:
@@ -200,20 +178,22 @@ def split_table(
 
 def _split_by_group(table: Source, group: str, rows: np.ndarray, seed: int) -> SplitRows:
     """Rows with the same value in a column stay together; the shares count groups."""
-    from sklearn.model_selection import GroupShuffleSplit
+    from sklearn.model_selection import train_test_split
 
     cells = texts(table.column(group))
     _require_values(table, group, "--group", rows[is_missing(cells[rows])])
     groups = cells[rows].astype(str)
-    if len(set(groups)) < 3:
+    names = np.unique(groups)
+    if len(names) < 3:
         raise InputError(
-            f"{table.source}: column {group!r} has {len(set(groups))} groups; three splits need 3"
+            f"{table.source}: column {group!r} has {len(names)} groups; three splits need 3"
         )
-    outer = GroupShuffleSplit(n_splits=1, test_size=SHARE, random_state=seed)
-    rest, test = next(outer.split(groups, groups=groups))
-    inner = GroupShuffleSplit(n_splits=1, test_size=SHARE / (1 - SHARE), random_state=seed)
-    train, validation = next(inner.split(rest, groups=groups[rest]))
-    return rows[rest[train]], rows[rest[validation]], rows[test]
+    rest, test = train_test_split(names, test_size=SHARE, random_state=seed)
+    train, validation = train_test_split(
+        np.sort(rest), test_size=SHARE / (1 - SHARE), random_state=seed
+    )
+    a, b, c = (rows[np.isin(groups, part)] for part in (train, validation, test))
+    return a, b, c
 
 
 def _ordered_by(table: Source, time: str, rows: np.ndarray) -> np.ndarray:

@@ -4,8 +4,6 @@ A command's module imports what is heavy when the command runs, and only once th
 existence of the file and its header are checked: --help and most errors take no second.
 """
 
-from __future__ import annotations
-
 import shlex
 import sys
 from pathlib import Path

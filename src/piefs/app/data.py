@@ -1,7 +1,5 @@
 """`piefs data`: the built-in data sets; and where the paper's audit is found."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import sys

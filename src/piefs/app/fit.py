@@ -1,7 +1,5 @@
 """`piefs demo` and `piefs fit`: what becomes of the data, progress, then a table of results."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from dataclasses import fields

@@ -1,7 +1,5 @@
 """What commands share: options in groups, which are dataclasses of options, and a bar."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """`piefs transform`, `predict` and `score`: a fitted model on other rows."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections import Counter

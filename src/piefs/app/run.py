@@ -1,7 +1,5 @@
 """A run: fit a model on a data set, measure it, and leave everything in one folder."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import asdict

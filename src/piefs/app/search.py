@@ -6,8 +6,6 @@ the difference, row by row. A search is the same each time, so one that was cut 
 that it finds in its folder, and does the rest.
 """
 
-from __future__ import annotations
-
 import json
 import time
 import warnings

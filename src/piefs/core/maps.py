@@ -5,8 +5,6 @@ is written out, not differentiated: for hidden layers W₁ … W_L with slopes D
 weights w, ∇φ = W₁ D₁ W₂ D₂ … W_L D_L w. A Dirichlet energy then needs only first-order autodiff.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

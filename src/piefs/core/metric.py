@@ -6,8 +6,6 @@ size of Λ must be fixed: `volume` is the paper's det Λ = 1, `trace` is mean λ
 λ_i ≥ d^−½: no direction is ever free.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial

@@ -5,8 +5,6 @@ they are differentiable and can be compiled. Tables of any length go through
 `piefs.training.evaluation.evaluate`, which runs the same functions block by block.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 

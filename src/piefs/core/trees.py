@@ -6,8 +6,6 @@ a tree is made, its static fields included, so that `tree_of` can build it again
 Only kinds named in `KINDS` are ever built.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 from collections.abc import Iterable, Iterator

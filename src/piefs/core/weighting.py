@@ -6,8 +6,6 @@ the differentiation (eq:loss_function). With δ the dampening and g = ‖Ĉ_k �
     w_orth = 1,   w_class = δ(g / T_orth),   w_mde = δ(max(g / T_orth, L_class / T_class)).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple

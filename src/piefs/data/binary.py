@@ -4,8 +4,6 @@ The header of a file may claim any size and any type. What it claims is compared
 are there; pickled objects are never opened.
 """
 
-from __future__ import annotations
-
 import math
 import zipfile
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,6 @@ A digest is taken of the decoded array's bytes, not of the file: any mirror or r
 same data serves, and a damaged file never does. Nothing takes its place before it is verified.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import os

@@ -6,8 +6,6 @@ becomes one error that names the file. A model is a folder of `weights.safetenso
 `model.json`, which has a format version and the digest of its weights.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -5,8 +5,6 @@ file becomes one line that names the file and says what to do. A file is written
 all, at once or block by block, so that it may be larger than memory.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import re

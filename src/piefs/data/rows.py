@@ -5,8 +5,6 @@ All code that reads rows takes `rows[10:20]` or `rows[[3, 1, 4]]` of something w
 rows asked for and by one group of rows in a file.
 """
 
-from __future__ import annotations
-
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -4,8 +4,6 @@ Arrays (`.npy`, Zarr) and Parquet, a file or a folder of files. A single column,
 may be read as a whole; everything else sees some ten thousand rows at a time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import nullcontext

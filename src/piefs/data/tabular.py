@@ -1,7 +1,5 @@
 """A user's own table as a data set, in memory or read block by block."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any

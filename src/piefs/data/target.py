@@ -1,7 +1,5 @@
 """The column to predict: classes or numbers, and which rows have a value."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

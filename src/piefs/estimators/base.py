@@ -1,7 +1,5 @@
 """A fit, in the order of its five steps: check, decide, scale, solve, finish."""
 
-from __future__ import annotations
-
 import warnings
 from abc import abstractmethod
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The classifier: coordinates with a linear readout."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any, Literal
 

@@ -4,8 +4,6 @@ A block of rows is given to the same method that takes arrays and tables in memo
 the same, and so are the checks: they are made at once, on a row that stands for all.
 """
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the data decide: settings without any "auto", from those that were asked for."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Model folders of format 2: flat settings, from which the shapes of the weights follow."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

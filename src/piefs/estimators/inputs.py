@@ -1,7 +1,5 @@
 """What a user passes for X and y, as arrays; text among numbers gets an answer that helps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The regressor: coordinates with a linear readout of numbers."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np

@@ -5,8 +5,6 @@ a rule for it where one is known; weights of points sum to one. `density` is q u
 which a problem divides when its own measure is another one.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple

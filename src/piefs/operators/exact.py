@@ -1,7 +1,5 @@
 """Spectra and modes: products of one-dimensional ones, Bessel, Legendre; three computed ones."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Callable
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """The final Ritz step: a generalised eigenproblem over all trained units, in double precision."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple

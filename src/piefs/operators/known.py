@@ -1,7 +1,5 @@
 """Problems whose spectrum is known, by name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache

@@ -7,8 +7,6 @@ Find the lowest λ and the functions φ, orthonormal in L²(p), with Lφ = λφ,
 which is the modified Dirichlet form (eq:bilinear_form_1) with a given metric, and a potential.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

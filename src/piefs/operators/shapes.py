@@ -1,7 +1,5 @@
 """Domains that a user brings along: a region by its distance function, or a cloud of points."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import jax

@@ -1,7 +1,5 @@
 """The solver: train maps on the sum of their Ritz values, then one large Ritz step."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass

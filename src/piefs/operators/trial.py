@@ -5,8 +5,6 @@ Training uses the outputs of K maps. The final Ritz step uses all units of their
 and the constant: a Galerkin basis of several hundred trained functions that spans the outputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ It is made once, from the data. The page is written from it, the model, the metr
 history, so that it can be written again without the data and without a fit.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from pathlib import Path

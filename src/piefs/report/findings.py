@@ -4,8 +4,6 @@ Plain functions of the run's metrics and evidence. Training itself is judged in
 `piefs.training.diagnosis`; its findings are passed on.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

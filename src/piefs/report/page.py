@@ -3,8 +3,6 @@
 The template escapes every string; only our own script, style and pictures are markup already.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

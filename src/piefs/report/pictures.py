@@ -1,7 +1,5 @@
 """The pictures of a run, one list of them: PNG in its folder, SVG on its page."""
 
-from __future__ import annotations
-
 import io
 import re
 import warnings

@@ -1,7 +1,5 @@
 """The rows that a page shows one by one: coordinates, cells, thumbnails, truth and prediction."""
 
-from __future__ import annotations
-
 import base64
 from typing import Any, NamedTuple
 

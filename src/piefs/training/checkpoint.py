@@ -5,8 +5,6 @@ for training. A run that was killed at any moment continues from its last checkp
 the same model, bit for bit, because the rows of a step depend only on the seed and the step.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time

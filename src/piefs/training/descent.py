@@ -1,7 +1,5 @@
 """The solvers that descend: from rows to a trained, finished, diagnosed model."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial

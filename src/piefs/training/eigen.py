@@ -10,8 +10,6 @@ has the least leave-one-out error; the rows' coordinates as if each had been lef
 the readout is fitted on those. Sums over rows are taken block by block. NumPy and SciPy alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any

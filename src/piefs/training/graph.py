@@ -4,8 +4,6 @@ The paper's optional warm start (Sec. 2.5 and App. B) distils each φ_k from an 
 on some of the rows; `solver="spectral"` trains on such a graph alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial

@@ -4,8 +4,6 @@ By the formula of Sherman, Morrison and Woodbury, exactly: with f the fit, u the
 left out and Q = ψᵀ(H + α)⁻¹ψ among their rows, it is (I − QU)⁻¹(f − QUβy). NumPy alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -7,8 +7,6 @@ Training knows nothing of files or terminals; both hang on callbacks, called bet
 state that a run can resume from.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Linear readouts on coordinates that are there already: convex problems, solved at once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A run between two chunks: how it begins, what each turn adds to it, and what is recorded."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple

@@ -9,8 +9,6 @@ where `record` is a pytree of numbers to be summed over the steps. What a loss s
 go through `total`, since a batch may be spread over devices (see `piefs.training.sharding`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple

@@ -1,7 +1,5 @@
 """Figures of the coordinates: orthonormality, smoothness, use, rows, and what inputs do to them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Pictures of eigenfunctions: curves on a line, heatmaps in the plane, globes on the sphere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

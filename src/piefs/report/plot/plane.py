@@ -1,7 +1,5 @@
 """Figures over the plane of two-dimensional inputs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Figures of predictions beside the truth, and of how a training went."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

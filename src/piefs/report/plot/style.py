@@ -1,7 +1,5 @@
 """The palette, the sizes and the small things that all figures share."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

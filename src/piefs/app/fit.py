@@ -142,7 +142,8 @@ def load_source(
         return *_load_builtin(source), None
     path = Path(source.data)
     is_streamed = is_target_file(source.target) or is_to_be_streamed(path, lazy)
-    options = TableOptions(split_seed=source.split_seed, task=source.task, **source.columns)
+    given = {one.name: getattr(source, one.name) for one in fields(TableOptions)}
+    options = TableOptions(**given | {"drop": tuple(source.drop or ())})
     own = load_table(path, options, streamed=is_streamed)
     table = TableDetails(own.encoder, source.target, source.id_column, own.unlabeled, own.notices)
     return own.dataset, own.task, table
@@ -151,8 +152,9 @@ def load_source(
 def _load_builtin(source: Source) -> tuple[Dataset, str]:
     """A built-in data set, whose columns, classes and splits are fixed."""
     is_built_in = f"is for your own files; {source.data!r} is a built-in data set"
-    if given := list(source.given):
-        raise InputError(f"--{given[0]} {is_built_in}")
+    for name in source.given:
+        if name not in ("task", "split-seed", "data-dir"):
+            raise InputError(f"--{name} {is_built_in}")
     if source.task == "regression":
         raise InputError(f"--task regression {is_built_in}, and those are of classes")
     dataset = load(source.data, source.data_dir, source.split_seed)

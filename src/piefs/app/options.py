@@ -122,16 +122,13 @@ class Source:
     data_dir: DataDir = None
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """What the columns of a user's own file are for."""
-        names = ("target", "id_column", "group", "time", "missing")
-        return {name: getattr(self, name) for name in names} | {"drop": tuple(self.drop or ())}
-
-    @property
     def given(self) -> dict[str, Any]:
-        """The roles of columns that a command was given, by the names of their options."""
-        roles = {name.removesuffix("_column"): value for name, value in self.columns.items()}
-        return {name: value for name, value in roles.items() if value not in (None, "error", ())}
+        """What differs from the defaults, by the names of the options."""
+        found = {}
+        for one in fields(self)[1:]:
+            if (value := getattr(self, one.name)) and value != one.default:
+                found[one.name.removesuffix("_column").replace("_", "-")] = value
+        return found
 
 
 @dataclass(frozen=True)

@@ -85,10 +85,9 @@ def fit(
 
 def settings_asked(model: ModelOptions) -> dict[str, Any]:
     """The settings of a file and of options, which win, checked for what no data can allow."""
-    keywords = {"preset": "default"} | read_config(model.config) | model.given
-    others = ("preset", "class_weight", "random_state")
-    given = {name: value for name, value in keywords.items() if name not in others}
-    Settings.of(keywords["preset"], **given)
+    keywords = read_config(model.config) | model.given
+    others = ("class_weight", "random_state")
+    Settings.of(**{name: value for name, value in keywords.items() if name not in others})
     return keywords
 
 
@@ -96,10 +95,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
     """The settings in a `--config` file; an unknown name or an unreadable file is an InputError."""
     if path is None:
         return {}
-    remedy = "give a TOML or JSON file of settings, such as batch_size = 512"
-    if not path.is_file():
-        raise InputError(f"cannot read {path} (there is no such file); {remedy}")
-    settings = read_document(path, remedy)
+    settings = read_document(path, "give a TOML or JSON file of settings, as batch_size = 512")
     for name in settings:
         if name not in KEYWORDS:
             raise InputError(f"{path}: unknown setting {name!r}; known are {', '.join(KEYWORDS)}")
@@ -151,12 +147,11 @@ def load_source(
 
 def _load_builtin(source: Source) -> tuple[Dataset, str]:
     """A built-in data set, whose columns, classes and splits are fixed."""
-    is_built_in = f"is for your own files; {source.data!r} is a built-in data set"
     for name in source.given:
         if name not in ("task", "split-seed", "data-dir"):
-            raise InputError(f"--{name} {is_built_in}")
-    if source.task == "regression":
-        raise InputError(f"--task regression {is_built_in}, and those are of classes")
+            raise InputError(
+                f"--{name} is for your own files; {source.data} is a built-in data set"
+            )
     dataset = load(source.data, source.data_dir, source.split_seed)
     return dataset, "classification" if source.task == "auto" else source.task
 
@@ -182,19 +177,14 @@ def describe(console: Console, data: Dataset, table: TableDetails | None = None)
     classes = f", {len(data.class_names)} classes" if len(data.class_names) > 1 else ""
     target = ", a number to predict" if data.is_regression else classes
     console.print(f"  {sizes} rows, {data.train.x.shape[1]} features{target}", style="dim")
-    notices = [] if table is None else [*columns_in_words(table), *table.notices]
-    for notice in notices:
+    if table is None:
+        return
+    lines = table.encoder.describe()  # columns that are numbers and nothing more share one
+    numbers = [line.removesuffix(": number") for line in lines if line.endswith(": number")]
+    shared = [f"numbers: {', '.join(numbers)}"] if numbers else []
+    others = [line for line in lines if not line.endswith(": number")]
+    for notice in (*shared, *others, *table.notices):
         console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
-
-
-def columns_in_words(table: TableDetails) -> list[str]:
-    """One sentence a column; those that are numbers and nothing more share one."""
-    lines, plain = table.encoder.describe(), []
-    for line in lines[:]:
-        if line.endswith(": number"):
-            plain.append(line.removesuffix(": number"))
-            lines.remove(line)
-    return [*([f"numbers: {', '.join(plain)}"] if plain else []), *lines]
 
 
 def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:

@@ -54,8 +54,12 @@ class FittedModel:
         return self.estimator
 
     def encoded(self, table: Table) -> EncodedRows:
-        """The rows of a table as features."""
-        return EncodedRows(self.encoder.transform(by_position(self.encoder, table)), table)
+        """The rows of a table as features; columns of an array, without names, go by order."""
+        names = [column.name for column in self.encoder.used]
+        nameless = all(name == f"x{i}" for i, name in enumerate(table.names))
+        if nameless and len(table.names) == len(names) and set(names) - set(table.names):
+            table = Table(dict(zip(names, table.columns.values(), strict=True)), table.source)
+        return EncodedRows(self.encoder.transform(table), table)
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,8 @@ def open_model(path: Path) -> FittedModel:
 
 
 def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
+    if not path.exists():  # before anything heavy is loaded
+        raise InputError(f"there is no model at {path}")
     from piefs.estimators.persistence import load_with_document
 
     return load_with_document(path / "model" if (path / "model").is_dir() else path)
@@ -84,16 +90,14 @@ def _with_table(path: Path, estimator: Any, document: dict[str, Any]) -> FittedM
         raise InputError(f"{path} was saved from Python and does not say how to read tables")
     with reading(path / DOCUMENT, "save the model again"):
         encoder = TableEncoder.from_document(document["table"])
-        names, classes = document["class_names"], getattr(estimator, "classes_", None)
+        classes = list(document["class_names"])
+        others = filter(None, (document["dataset"], document["target"], document["id"]))
+        if not all(isinstance(name, str) for name in (*classes, *others)):
+            raise ValueError("a name is no text")
         if len(encoder.feature_names) != estimator.n_features_in_:
-            raise InputError(f"{path}: the columns in model.json are not those of the model")
-        if classes is not None and len(names) != len(classes):
-            raise InputError(f"{path}: the class names in model.json are not those of the model")
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InputError("the class names in model.json are damaged")
-        for name in ("dataset", "target", "id"):
-            if not isinstance(document[name], str | None):
-                raise InputError(f"{name} in model.json is damaged: it is no name")
+            raise ValueError("the columns are not those of the model")
+        if len(classes) != len(getattr(estimator, "classes_", classes)):
+            raise ValueError("the class names are not those of the model")
         return FittedModel(estimator, document, encoder)
 
 
@@ -106,16 +110,6 @@ def read_rows(model: FittedModel, asked: Rows) -> EncodedRows:
             raise InputError(f"{asked.data} has {found} features, the model has {expected}")
         return EncodedRows(part.x, labels=part.y)
     return model.encoded(read_table(Path(asked.data)))
-
-
-def by_position(encoder: TableEncoder, table: Table) -> Table:
-    """Columns of an array file have no names of their own: they are taken in their order."""
-    names = [column.name for column in encoder.used]
-    nameless = all(name == f"x{i}" for i, name in enumerate(table.names))
-    if nameless and len(table.names) == len(names) and set(names) - set(table.names):
-        columns = dict(zip(names, table.columns.values(), strict=True))
-        return Table(columns, table.source)
-    return table
 
 
 # --- inspect -----------------------------------------------------------------------------------

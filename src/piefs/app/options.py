@@ -14,39 +14,18 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from piefs.data import BUILTIN
 from piefs.errors import InputError
-
-
-def _model(path: Path) -> Path:
-    """The folder, if there is one: a mistyped name is refused before anything heavy is loaded."""
-    if not path.exists():
-        raise InputError(f"there is no model at {path}")
-    return path
 
 
 def _data(data: str) -> str:
     """The name of a data set, or of a file that exists."""
-    from piefs.data import BUILTIN
-
-    path = Path(data)
-    if data in BUILTIN or path.exists():
+    if data in BUILTIN or Path(data).exists():
         return data
-    if path.suffix:
-        raise InputError(f"{path} does not exist; check the name and the folder")
     raise InputError(
-        f"unknown data set {data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
-        "(.csv, .tsv, .parquet, .arrow, .npz, .npy, .zarr)"
+        f"there is no file {data}, and no such data set; check the name and the folder, or choose "
+        f"one of {', '.join(BUILTIN)}"
     )
-
-
-def _number_of_maps(value: str | None) -> int | str | None:
-    """What was given for -k, as the estimators take it."""
-    if value is None or value == "auto":
-        return value
-    try:
-        return int(value)
-    except ValueError as error:
-        raise typer.BadParameter(f"must be a whole number or auto, not {value!r}") from error
 
 
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
@@ -61,13 +40,7 @@ DataDir = Annotated[
     Path | None,
     typer.Option(help="Folder with the files of built-in data sets, else $PIEFS_DATA."),
 ]
-Dask = Annotated[
-    str | None,
-    typer.Option(help="Train on a Dask cluster: its scheduler's address, e.g. tcp://host:8786."),
-]
-Model = Annotated[
-    Path, typer.Argument(help="A run's folder, or the model folder in it.", callback=_model)
-]
+Model = Annotated[Path, typer.Argument(help="A run's folder, or the model folder in it.")]
 Data = Annotated[
     str,
     typer.Argument(
@@ -173,7 +146,6 @@ class ModelOptions:
             MODEL,
             "Number of maps K, or auto: the fewest that match the best loss on left-out rows.",
             *("-k", "--n-components"),
-            callback=_number_of_maps,
         ),
     ] = None
     steps_per_component: Annotated[
@@ -191,6 +163,8 @@ class ModelOptions:
     def given(self) -> dict[str, Any]:
         """The estimators' keywords that were given as options."""
         keywords = {one.name: getattr(self, one.name) for one in fields(self)}
+        if (self.n_components or "").isdigit():
+            keywords["n_components"] = int(keywords["n_components"])
         del keywords["config"]
         return {name: value for name, value in keywords.items() if value is not None}
 

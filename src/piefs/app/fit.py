@@ -77,7 +77,7 @@ def fit(
             return _tell_results(console, metrics, out, as_json=as_json)
     data, task, table = load_source(source, lazy=lazy)
     describe(console, data, table)
-    if resume and not folder.is_unfinished:
+    if resume and not folder.checkpoints:
         console.print(f"There is nothing to resume in {out}: starting from the beginning.")
     keywords |= {"task": task, "table": table, "report": report, "resume": resume, "force": force}
     _tell_results(console, _run(console, data, out, devices, **keywords), out, as_json=as_json)
@@ -135,25 +135,18 @@ def load_source(
 ) -> tuple[Dataset, str, TableDetails | None]:
     """The data set, the task, and of a user's own table what else is known."""
     if source.data in BUILTIN:
-        return *_load_builtin(source), None
+        for name in source.given:
+            if name not in ("task", "split-seed", "data-dir"):
+                raise InputError(f"--{name} is for your own files; {source.data} is built-in")
+        task = "classification" if source.task == "auto" else source.task
+        return load(source.data, source.data_dir, source.split_seed), task, None
     path = Path(source.data)
     is_streamed = is_target_file(source.target) or is_to_be_streamed(path, lazy)
-    given = {one.name: getattr(source, one.name) for one in fields(TableOptions)}
-    options = TableOptions(**given | {"drop": tuple(source.drop or ())})
-    own = load_table(path, options, streamed=is_streamed)
+    given: dict[str, Any] = {one.name: getattr(source, one.name) for one in fields(TableOptions)}
+    given["drop"] = tuple(source.drop or ())
+    own = load_table(path, TableOptions(**given), streamed=is_streamed)
     table = TableDetails(own.encoder, source.target, source.id_column, own.unlabeled, own.notices)
     return own.dataset, own.task, table
-
-
-def _load_builtin(source: Source) -> tuple[Dataset, str]:
-    """A built-in data set, whose columns, classes and splits are fixed."""
-    for name in source.given:
-        if name not in ("task", "split-seed", "data-dir"):
-            raise InputError(
-                f"--{name} is for your own files; {source.data} is a built-in data set"
-            )
-    dataset = load(source.data, source.data_dir, source.split_seed)
-    return dataset, "classification" if source.task == "auto" else source.task
 
 
 def _run(
@@ -216,8 +209,7 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         saved = f"{saved:,} of {steps + saved:,} steps"
         console.print(f"Maps stopped once they no longer improved: {saved} were not needed.")
     rate = f", {metrics['steps_per_second']:,.0f} steps a second" if steps else ""
-    files = "Model, metrics, history and figures" if steps else "Model, metrics and figures"
-    where = f"{files} are in [bold]{out}[/bold]."
+    where = f"Model, metrics and figures are in [bold]{out}[/bold]."
     console.print(f"{metrics['seconds']:.1f} s{rate}. {where}", soft_wrap=True)
     page = RunFolder(out).report
     if page.is_file():

@@ -139,7 +139,7 @@ def tell_model(model: FittedModel, console: Console) -> None:
     settings = RichTable("setting", "value")
     known = {"seed": document.get("seed")} | document["settings"]
     for name, value in settings_in_use(known).items():
-        settings.add_row(name, escape(_shown(value)))
+        settings.add_row(name, escape(json.dumps(value)))
     console.print(settings)
     energies = ", ".join(f"{energy:.3g}" for energy in document["energies"])
     console.print(f"energies of the {len(document['energies'])} maps: {energies}", soft_wrap=True)
@@ -148,24 +148,11 @@ def tell_model(model: FittedModel, console: Console) -> None:
     console.print(f"written with {escape(versions)}", style="dim")
 
 
-def _shown(value: Any) -> str:
-    """A setting in a few words: of an object the fields that are set."""
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    if not isinstance(value, dict):
-        return str(value)
-    if value.get("name") == "off":
-        return "off"
-    return ", ".join(f"{name}={_shown(v)}" for name, v in value.items() if v is not None)
-
-
 def _described_target(model: FittedModel) -> str:
     if model.is_regressor:
         mean, deviation = model.estimator.target_center_[0], model.estimator.target_scale_[0]
         return f"a number, {mean:.4g} ± {deviation:.4g} in training"
-    names = model.class_names
-    more = f", … ({len(names)} classes)" if len(names) > CLASSES_SHOWN else ""
-    return escape(", ".join(names[:CLASSES_SHOWN]) + more)
+    return escape(listing(model.class_names, CLASSES_SHOWN))
 
 
 # --- export ------------------------------------------------------------------------------------

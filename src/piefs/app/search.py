@@ -22,15 +22,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils.multiclass import type_of_target
 
-from piefs.data.files import (
-    bounded_text,
-    held,
-    optional,
-    parse_json,
-    reading,
-    write_bytes,
-    write_json,
-)
+from piefs.data import files
 from piefs.errors import DivergedError, InputError, TrainingWarning
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor
 from piefs.estimators.decisions import OF_DESCENT
@@ -65,12 +57,6 @@ class TuningData(NamedTuple):
     estimator: Any
     train: tuple[np.ndarray, np.ndarray]
     validation: tuple[np.ndarray, np.ndarray]
-
-    def digest(self) -> str:
-        """A name for all of it, by the contents."""
-        about = repr(sorted(self.estimator.get_params().items()))
-        parts = map(np.ascontiguousarray, (*self.train, *self.validation))
-        return str(joblib.hash([about, *parts]))
 
 
 @dataclass(frozen=True)
@@ -136,7 +122,7 @@ def tune(
     most = n_trials or (N_TRIALS if budget_minutes is None else MOST_TRIALS)
     folder = None if out is None else Path(out)
     search = Search(data, fixed or {}, seed, folder)
-    with nullcontext() if folder is None else held(folder):
+    with nullcontext() if folder is None else files.held(folder):
         search.resume()
         search.run(most, 60 * (budget_minutes or np.inf), n_jobs, tell)
         return search.verdict()
@@ -164,9 +150,10 @@ class Search:
     """A search that knows what has been fitted, by settings."""
 
     def __init__(self, data: TuningData, fixed: Keywords, seed: int, out: Path | None) -> None:
-        self.data, self.fixed, self.out, self.name = data, fixed, out, data.digest()
+        self.data, self.fixed, self.out = data, fixed, out
+        self.name = out and joblib.hash(data)
         self.names, self.records = open_to_choice(fixed), dict[str, Record]()
-        optuna = optional("optuna", "a search for settings", "tune")
+        optuna = files.optional("optuna", "a search for settings", "tune")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         sampler = optuna.samplers.TPESampler(
             n_startup_trials=N_FIRST, seed=seed, constant_liar=True
@@ -178,10 +165,10 @@ class Search:
         """Read the records that are there; damaged ones and those of another search are refused."""
         if self.out is None or not (path := self.out / RECORDS).is_file():
             return
-        with reading(path, "remove it, and the search starts over"):
-            *lines, cut_off = bounded_text(path).split("\n")
+        with files.reading(path, "remove it, and the search starts over"):
+            *lines, cut_off = files.bounded_text(path).split("\n")
             for line in lines:
-                record = parse_json(line)
+                record = files.parse_json(line)
                 if record.pop("digest") != self._digest(record):
                     raise InputError(
                         f"{path} is damaged or of another search, with other rows, seed or fixed "
@@ -189,7 +176,7 @@ class Search:
                     )
                 self.records[_key(record["keywords"])] = record
         if cut_off:  # the process was killed while it wrote this line
-            write_bytes(path, "".join(f"{line}\n" for line in lines).encode())
+            files.write_bytes(path, "".join(f"{line}\n" for line in lines).encode())
 
     def _digest(self, record: Record) -> str:
         """A name for a record of this search, by the contents of both."""
@@ -238,7 +225,7 @@ class Search:
             gain, error = float(rows.mean()), float(rows.std() / np.sqrt(len(rows)))
         keywords = self.fixed | (fits[0]["keywords"] if gain > error else {})
         if self.out is not None:
-            write_json(self.out / BEST, keywords)
+            files.write_json(self.out / BEST, keywords)
         return Tuned(keywords, fits, gain, error)
 
 
@@ -263,7 +250,9 @@ def fitted(data: TuningData, keywords: Keywords) -> Record:
 
     A fit that diverges, or that these rows do not allow, has a loss of None.
     """
-    begun, model = time.monotonic(), clone(data.estimator).set_params(**keywords)
+    begun = time.monotonic()
+    model: Any = clone(data.estimator)
+    model.set_params(**keywords)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrainingWarning)

@@ -94,6 +94,7 @@ def test_an_earlier_run_is_cleared_only_once_the_new_one_trains(messy, tmp_path)
 EARLY = {
     "--version": "",
     "predict nowhere good.csv": "there is no model at nowhere",
+    "export nowhere --format onnx": "there is no model at nowhere",
     "fit nothing.csv --target y": "there is no file nothing.csv",
     "fit three-moons": "no such data set",
     "fit good.csv --target y -k few": "n_components must be a whole number",

@@ -37,7 +37,7 @@ class FittedModel:
     @property
     def class_names(self) -> list[str]:
         """The names of the classes, in the order of the readout's outputs; none for numbers."""
-        return self.document["class_names"]
+        return list(self.document["class_names"])
 
     @property
     def is_regressor(self) -> bool:
@@ -77,8 +77,6 @@ def open_model(path: Path) -> FittedModel:
 
 
 def _loaded(path: Path) -> tuple[Any, dict[str, Any]]:
-    if not path.exists():  # before anything heavy is loaded
-        raise InputError(f"there is no model at {path}")
     from piefs.estimators.persistence import load_with_document
 
     return load_with_document(path / "model" if (path / "model").is_dir() else path)
@@ -93,7 +91,7 @@ def _with_table(path: Path, estimator: Any, document: dict[str, Any]) -> FittedM
         classes = list(document["class_names"])
         others = filter(None, (document["dataset"], document["target"], document["id"]))
         if not all(isinstance(name, str) for name in (*classes, *others)):
-            raise ValueError("a name is no text")
+            raise ValueError("a name is not text")
         if len(encoder.feature_names) != estimator.n_features_in_:
             raise ValueError("the columns are not those of the model")
         if len(classes) != len(getattr(estimator, "classes_", classes)):
@@ -139,7 +137,7 @@ def tell_model(model: FittedModel, console: Console) -> None:
     settings = RichTable("setting", "value")
     known = {"seed": document.get("seed")} | document["settings"]
     for name, value in settings_in_use(known).items():
-        settings.add_row(name, escape(json.dumps(value)))
+        settings.add_row(name, escape(value if isinstance(value, str) else json.dumps(value)))
     console.print(settings)
     energies = ", ".join(f"{energy:.3g}" for energy in document["energies"])
     console.print(f"energies of the {len(document['energies'])} maps: {energies}", soft_wrap=True)

@@ -12,10 +12,17 @@ from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from piefs.data import BUILTIN
 from piefs.errors import InputError
+
+
+def _model(path: Path) -> Path:
+    """The folder, if there is one."""
+    if path.exists():
+        return path
+    raise InputError(f"there is no model at {path}")
 
 
 def _data(data: str) -> str:
@@ -40,7 +47,9 @@ DataDir = Annotated[
     Path | None,
     typer.Option(help="Folder with the files of built-in data sets, else $PIEFS_DATA."),
 ]
-Model = Annotated[Path, typer.Argument(help="A run's folder, or the model folder in it.")]
+Model = Annotated[
+    Path, typer.Argument(help="A run's folder, or the model folder in it.", callback=_model)
+]
 Data = Annotated[
     str,
     typer.Argument(
@@ -200,10 +209,16 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Co
     """Register a command. A parameter that is a group stands for its options; all have --debug."""
 
     def register(function: Command) -> Command:
-        own = inspect.signature(function, eval_str=True).parameters
-        groups: dict[str, Any] = {
-            name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)
-        }
+        groups: dict[str, Any] = {}
+        parameters: list[inspect.Parameter] = []
+        for place, one in inspect.signature(function, eval_str=True).parameters.items():
+            if is_dataclass(one.annotation):
+                groups[place] = one.annotation
+                parameters += inspect.signature(groups[place], eval_str=True).parameters.values()
+            else:
+                parameters.append(one)
+        parameters.append(inspect.Parameter("debug", KEYWORD_ONLY, default=False, annotation=Debug))
+        parameters = [one.replace(kind=KEYWORD_ONLY) for one in parameters]
 
         def call(**given: Any) -> None:
             del given["debug"]  # `main` looks for it among the arguments
@@ -211,13 +226,6 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Co
                 given[place] = group(**{one.name: given.pop(one.name) for one in fields(group)})
             function(**given)
 
-        debug = inspect.Parameter("debug", KEYWORD_ONLY, default=False, annotation=Debug)
-        parameters: list[inspect.Parameter] = []
-        for place, one in own.items():
-            group = groups.get(place)
-            options = group and inspect.signature(group, eval_str=True).parameters.values()
-            parameters += options or [one]
-        parameters = [one.replace(kind=KEYWORD_ONLY) for one in (*parameters, debug)]
         call.__signature__ = inspect.Signature(parameters)  # pyright: ignore
         call.__annotations__ = {one.name: one.annotation for one in parameters}
         call.__name__, call.__doc__ = function.__name__, function.__doc__
@@ -230,10 +238,7 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Co
 @contextmanager
 def bar(console: Console, what: str = "") -> Iterator[Callable[..., None]]:
     """A bar on a terminal, nothing elsewhere; yields what sets `completed`, `total`, and more."""
-    columns = (
-        TextColumn("{task.description}"),
-        *(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()),
-    )
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     disable = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=disable) as progress:
         yield partial(progress.update, progress.add_task(what, total=None))

@@ -70,7 +70,11 @@ def _write(
     is_streamed = asked.data not in BUILTIN and is_to_be_streamed(Path(asked.data), lazy)
     if is_streamed and out is not None:
         check_streamable(out)
-    n_rows, blocks = _streamed(model, asked.data) if is_streamed else _whole(model, asked)
+    if is_streamed:
+        n_rows, blocks = _streamed(model, asked.data)
+    else:
+        rows = read_rows(model, asked)
+        n_rows, blocks = len(rows.x), iter([rows])
 
     def columns() -> Iterator[Block]:
         with bar(Console(stderr=True, quiet=quiet or not is_streamed), what) as update:
@@ -95,11 +99,6 @@ def _write(
             print(note + "they count as none of its categories", file=sys.stderr)
         if out is not None:
             print(f"{n_rows:,} rows of {what} are in {out}.", file=sys.stderr)
-
-
-def _whole(model: FittedModel, asked: Rows) -> tuple[int, Iterator[EncodedRows]]:
-    rows = read_rows(model, asked)
-    return len(rows.x), iter([rows])
 
 
 def _streamed(model: FittedModel, data: str) -> tuple[int, Iterator[EncodedRows]]:

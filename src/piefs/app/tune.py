@@ -82,20 +82,16 @@ def _tell(console: Console, tuned: Tuned, command: str, *, as_json: bool) -> Non
 
     table = Table("validation loss", "score", "s", "settings")
     for record in tuned.records[:ROWS_SHOWN]:
-        loss = f"{record['loss']:.4f} ± {record['losses_error']:.4f}"
+        loss, score = f"{record['loss']:.4f} ± {record['losses_error']:.4f}", record["score"]
         settings = ", ".join(f"{name}={value}" for name, value in record["keywords"].items())
         if set(record["keywords"]) & set(OF_DESCENT):  # which the closed form does not take
             settings = f"networks: {settings}"
-        score, seconds = f"{record['score']:.4f}", f"{record['seconds']:.0f}"
-        table.add_row(loss, score, seconds, settings or "the defaults")
+        table.add_row(loss, f"{score:.4f}", f"{record['seconds']:.0f}", settings or "the defaults")
     console.print(table)
+    verdict = "No settings beat the defaults beyond the noise: keep them."
     if tuned.beats_defaults:
-        them, gain = "these settings", f"{tuned.gain:.4f} ± {tuned.gain_error:.4f}"
         verdict = (
-            f"Better than the defaults by {gain} of validation loss. They were chosen for that "
-            "loss, so expect a little less on new rows."
+            f"Better than the defaults by {tuned.gain:.4f} ± {tuned.gain_error:.4f} of validation "
+            "loss. They were chosen for that loss, so expect a little less on new rows."
         )
-    else:
-        them, verdict = "the defaults", "No settings beat the defaults beyond the noise: keep them."
-    console.print(verdict, soft_wrap=True)
-    console.print(f"Fit with {them}:  [bold]{command}[/bold]", soft_wrap=True)
+    console.print(f"{verdict} Fit with:  [bold]{command}[/bold]", soft_wrap=True)

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from piefs.app.options import Dask, DataDir, Json, Quiet, command
+from piefs.app.options import DataDir, Json, Quiet, command
 from piefs.data.fetch import FILES, locate
 from piefs.data.files import reading
 from piefs.errors import DataNotFoundError, InputError
@@ -43,7 +43,10 @@ def reproduce(
     dataset: Annotated[list[str] | None, typer.Option(help="Only this data set.")] = None,
     seeds: Annotated[int, typer.Option(help="Seeds a cell.", min=1)] = 5,
     jobs: Annotated[int | None, typer.Option(help="Runs at a time, one a core.", min=1)] = None,
-    dask: Dask = None,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Train on a Dask cluster: its scheduler's address, tcp://HOST:8786."),
+    ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Tiny budgets: a test of the whole way.")
     ] = False,

@@ -9,7 +9,7 @@ import pytest
 from commands import piefs
 from piefs import PIEFSClassifier, tune
 from piefs.app import search
-from piefs.app.search import CHOICES, RANGES, fitted, open_to_choice, tuning_data
+from piefs.app.search import CHOICES, fitted, open_to_choice, tuning_data
 from piefs.data.files import held
 from piefs.errors import InputError
 
@@ -58,7 +58,7 @@ def test_candidates_differ_from_the_defaults_in_what_is_open_and_can_be_fitted(t
     assert 20 < len(drawn) <= 29  # equal ones are fitted once
     for keywords in drawn:
         assert "metric" not in keywords
-        assert 0 < len(keywords) < len(RANGES) + len(CHOICES)
+        assert 0 < len(keywords) < len(CHOICES)
         PIEFSClassifier(**keywords).check_settings(1000)
     assert tuned.keywords == {"metric": "off"}
 
@@ -68,7 +68,7 @@ def test_only_what_the_solver_uses_is_tried(fixed):
     assert "smoothness" not in open_to_choice(fixed)
     assert "smoothness" in open_to_choice({})
     assert open_to_choice({"solver": "eigen"}) == ["n_components", "metric"]
-    assert open_to_choice(dict.fromkeys((*RANGES, *CHOICES), 1)) == []
+    assert open_to_choice(dict.fromkeys(CHOICES, 1)) == []
 
 
 def test_the_best_wins(table, fits):
@@ -167,6 +167,14 @@ def test_damaged_records_are_refused_with_what_to_do(table, tmp_path, fits, spoi
         tune(*table, n_trials=2, out=tmp_path)
 
 
+def test_a_record_that_was_changed_is_refused(table, tmp_path, fits):
+    tune(*table, n_trials=2, out=tmp_path)
+    records = tmp_path / "trials.jsonl"
+    records.write_text(records.read_text().replace('"loss": 0.7', '"loss": 0.1'))
+    with pytest.raises(InputError, match=r"trials\.jsonl is damaged or of another search"):
+        tune(*table, n_trials=2, out=tmp_path)
+
+
 def test_a_second_search_in_the_same_folder_is_refused_while_the_first_writes(table, tmp_path):
     with held(tmp_path), pytest.raises(InputError, match=r"process .* is writing to"):
         tune(*table, out=tmp_path, n_trials=1)
@@ -185,7 +193,7 @@ def test_a_budget_ends_the_search(table, fits, monkeypatch):
     monkeypatch.setattr(search.time, "monotonic", lambda: now[0])
     tune(*table, budget_minutes=1, tell=lambda *arguments: told.append(arguments))
     assert 60 <= now[0] <= 60 + 10
-    assert told[0] == ("defaults", 0, 1)
+    assert told[0] == ("seconds", 10, 60)
     assert told[-1] == ("seconds", 60, 60)
     fits.asked.clear()
     tune(*table, budget_minutes=1e-3)
@@ -209,7 +217,7 @@ def test_a_real_search_gives_keywords_that_fit(table, tmp_path):
     tuned = tune(*table, n_trials=3, fixed=TINY, out=tmp_path, tell=lambda *args: told.append(args))
     model = PIEFSClassifier(**tuned.keywords, random_state=0).fit(*table)
     assert model.score(*table) > 0.8
-    assert (told[0], told[-1]) == (("defaults", 0, 1), ("fits", 2, 3))
+    assert told == [("fits", done, 3) for done in (1, 2, 3)]
 
 
 def test_numbers_are_judged_by_squared_errors_in_units_of_the_variance(table):
@@ -245,3 +253,14 @@ def test_the_command_never_looks_at_test_rows_and_says_how_to_fit(
     assert summary["keywords"] == json.loads(best.read_text())
     assert summary["n_trials"] == 4
     assert piefs("tune", *arguments[:-2], "--budget", 0).returncode == 2
+
+
+def test_the_command_to_fit_with_repeats_the_options_that_cut_and_read_the_table(
+    table, tmp_path, fits
+):
+    rows = np.column_stack([table[0], np.arange(200) % 9])
+    path = tmp_path / "t.csv"
+    np.savetxt(path, rows, delimiter=",", header="a,b,c,y", comments="")
+    options = "--target y --task regression --drop a --drop b --split-seed 3"
+    done = piefs("tune", path, *options.split(), "--trials", 1, "--out", tmp_path / "t", "--json")
+    assert json.loads(done.stdout)["command"] == f"piefs fit {path} {options}"

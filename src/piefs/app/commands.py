@@ -59,7 +59,7 @@ def report(
         typer.echo(f"The report is in {page}.")
 
 
-for one in (demo, fit, tune, transform, predict, score, inspect, export, report):
+for one in (demo, fit, tune, transform, predict, score, inspect, export, report, eigen):
     command(app)(one)
 
 
@@ -73,7 +73,6 @@ def reproduce(context: typer.Context) -> None:
     raise typer.Exit(command(context.args, prog_name="piefs reproduce", standalone_mode=False) or 0)
 
 
-command(app)(eigen)
 app.add_typer(data.app, name="data")
 
 
@@ -102,8 +101,7 @@ def _verdict(error: BaseException) -> tuple[str, int]:
     """What to tell the user, and the exit code."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return _interrupted(sys.argv[1:]), INTERRUPTED
-    # control characters may come from a file
-    words = " ".join(str(error).split())
+    words = " ".join(str(error).split())  # with control characters, if they come from a file
     message = "".join(letter if letter.isprintable() else "�" for letter in words)
     if isinstance(error, InputError):
         return message, 2

@@ -22,17 +22,11 @@ app = typer.Typer(help="List, find and fetch the built-in data sets.", no_args_i
 @command(app, "list")
 def show_list(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the built-in data sets, and whether their files are here."""
-    table = Table("name", "what it is", Column("where", overflow="fold"))
-    rows = [
-        {
-            "name": name,
-            "about": str(loader.__doc__).splitlines()[0],
-            "place": _place(name, data_dir),
-        }
-        for name, loader in BUILTIN.items()
-    ]
-    for row in rows:
-        table.add_row(*row.values())
+    table, rows = Table("name", "what it is", Column("where", overflow="fold")), []
+    for name, loader in BUILTIN.items():
+        about, place = str(loader.__doc__).splitlines()[0], _place(name, data_dir)
+        rows.append({"name": name, "about": about, "place": place})
+        table.add_row(name, about, place)
     print(json.dumps(rows)) if as_json else Console().print(table)
 
 

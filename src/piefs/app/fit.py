@@ -75,7 +75,7 @@ def fit(
             return _tell_results(console, metrics, out, as_json=as_json)
     data, task, table = load_source(source, lazy=lazy)
     describe(console, data, table)
-    if resume and not folder.is_unfinished:
+    if resume and not folder.checkpoints:
         console.print(f"There is nothing to resume in {out}: starting from the beginning.")
     keywords |= {"task": task, "table": table, "report": report, "resume": resume, "force": force}
     _tell_results(console, _run(console, data, out, devices, **keywords), out, as_json=as_json)
@@ -83,10 +83,9 @@ def fit(
 
 def settings_asked(model: ModelOptions) -> dict[str, Any]:
     """The settings of a file and of options, which win, checked for what no data can allow."""
-    keywords = {"preset": "default"} | read_config(model.config) | model.given
-    others = ("preset", "class_weight", "random_state")
-    given = {name: value for name, value in keywords.items() if name not in others}
-    Settings.of(keywords["preset"], **given)
+    keywords = read_config(model.config) | model.given
+    others = ("class_weight", "random_state")
+    Settings.of(**{name: value for name, value in keywords.items() if name not in others})
     return keywords
 
 
@@ -94,10 +93,7 @@ def read_config(path: Path | None) -> dict[str, Any]:
     """The settings in a `--config` file; an unknown name or an unreadable file is an InputError."""
     if path is None:
         return {}
-    remedy = "give a TOML or JSON file of settings, such as batch_size = 512"
-    if not path.is_file():
-        raise InputError(f"cannot read {path} (there is no such file); {remedy}")
-    settings = read_document(path, remedy)
+    settings = read_document(path, "give a TOML or JSON file of settings, as batch_size = 512")
     for name in settings:
         if name not in KEYWORDS:
             raise InputError(f"{path}: unknown setting {name!r}; known are {', '.join(KEYWORDS)}")
@@ -137,23 +133,17 @@ def load_source(
 ) -> tuple[Dataset, str, TableDetails | None]:
     """The data set, the task, and of a user's own table what else is known."""
     if source.data in BUILTIN:
-        return *_load_builtin(source), None
+        for name in source.given:
+            if name not in ("task", "split-seed", "data-dir"):
+                raise InputError(f"--{name} is for your own files; {source.data} is built-in")
+        task = "classification" if source.task == "auto" else source.task
+        return load(source.data, source.data_dir, source.split_seed), task, None
     path = Path(source.data)
-    options = TableOptions(split_seed=source.split_seed, task=source.task, **source.columns)
-    own = load_table(path, options, streamed=is_to_be_streamed(path, lazy))
+    given: dict[str, Any] = {one.name: getattr(source, one.name) for one in fields(TableOptions)}
+    given["drop"] = tuple(source.drop or ())
+    own = load_table(path, TableOptions(**given), streamed=is_to_be_streamed(path, lazy))
     table = TableDetails(own.encoder, source.target, source.id_column, own.unlabeled, own.notices)
     return own.dataset, own.task, table
-
-
-def _load_builtin(source: Source) -> tuple[Dataset, str]:
-    """A built-in data set, whose columns, classes and splits are fixed."""
-    is_built_in = f"is for your own files; {source.data!r} is a built-in data set"
-    if given := list(source.given):
-        raise InputError(f"--{given[0]} {is_built_in}")
-    if source.task == "regression":
-        raise InputError(f"--task regression {is_built_in}, and those are of classes")
-    dataset = load(source.data, source.data_dir, source.split_seed)
-    return dataset, "classification" if source.task == "auto" else source.task
 
 
 def _run(
@@ -177,19 +167,14 @@ def describe(console: Console, data: Dataset, table: TableDetails | None = None)
     classes = f", {len(data.class_names)} classes" if len(data.class_names) > 1 else ""
     target = ", a number to predict" if data.is_regression else classes
     console.print(f"  {sizes} rows, {data.train.x.shape[1]} features{target}", style="dim")
-    notices = [] if table is None else [*columns_in_words(table), *table.notices]
-    for notice in notices:
+    if table is None:
+        return
+    lines = table.encoder.describe()  # columns that are numbers and nothing more share one
+    numbers = [line.removesuffix(": number") for line in lines if line.endswith(": number")]
+    shared = [f"numbers: {', '.join(numbers)}"] if numbers else []
+    others = [line for line in lines if not line.endswith(": number")]
+    for notice in (*shared, *others, *table.notices):
         console.print(f"  {escape(notice)}", style="dim", soft_wrap=True)
-
-
-def columns_in_words(table: TableDetails) -> list[str]:
-    """One sentence a column; those that are numbers and nothing more share one."""
-    lines, plain = table.encoder.describe(), []
-    for line in lines[:]:
-        if line.endswith(": number"):
-            plain.append(line.removesuffix(": number"))
-            lines.remove(line)
-    return [*([f"numbers: {', '.join(plain)}"] if plain else []), *lines]
 
 
 def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_json: bool) -> None:
@@ -221,8 +206,7 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         saved = f"{saved:,} of {steps + saved:,} steps"
         console.print(f"Maps stopped once they no longer improved: {saved} were not needed.")
     rate = f", {metrics['steps_per_second']:,.0f} steps a second" if steps else ""
-    files = "Model, metrics, history and figures" if steps else "Model, metrics and figures"
-    where = f"{files} are in [bold]{out}[/bold]."
+    where = f"Model, metrics and figures are in [bold]{out}[/bold]."
     console.print(f"{metrics['seconds']:.1f} s{rate}. {where}", soft_wrap=True)
     page = RunFolder(out).report
     if page.is_file():

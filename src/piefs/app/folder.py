@@ -36,13 +36,9 @@ class RunFolder:
         return self.metrics.is_file()
 
     @property
-    def is_unfinished(self) -> bool:
-        """Whether a run was begun here and not ended."""
-        return any(self._checkpoints())
-
-    def _checkpoints(self) -> Iterator[Path]:
-        """The newest, and the one before."""
-        return self.path.glob("checkpoint*.safetensors")
+    def checkpoints(self) -> list[Path]:
+        """What a run that was begun here and not ended resumes from: the newest, and one before."""
+        return [*self.path.glob("checkpoint*.safetensors")]
 
     @contextmanager
     def locked(self, *, resume: bool = False, force: bool = False) -> Iterator[None]:
@@ -50,10 +46,9 @@ class RunFolder:
         with held(self.path):
             self.check(resume=resume, force=force)
             if force:
-                shown = (self.metrics, self.evidence, self.report, self.history)
-                for path in (*shown, *self.figures.glob("*.png")):
+                told = (self.metrics, self.evidence, self.report, self.history)
+                for path in (*told, *self.figures.glob("*.png"), *self.checkpoints):
                     path.unlink(missing_ok=True)
-                self.drop_checkpoints()
             yield
 
     def check(self, *, resume: bool = False, force: bool = False) -> None:
@@ -62,16 +57,11 @@ class RunFolder:
             raise InputError(
                 f"{self.path} holds a finished run; choose another --out, or --force to replace it"
             )
-        if self.is_unfinished and not (force or resume):
+        if self.checkpoints and not (force or resume):
             raise InputError(
                 f"{self.path} holds an unfinished run; continue it with --resume, or start over "
                 "with --force"
             )
-
-    def drop_checkpoints(self) -> None:
-        """Remove what a run resumes from, once it has ended or starts over."""
-        for path in list(self._checkpoints()):
-            path.unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)

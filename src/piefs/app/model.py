@@ -37,7 +37,7 @@ class FittedModel:
     @property
     def class_names(self) -> list[str]:
         """The names of the classes, in the order of the readout's outputs; none for numbers."""
-        return self.document["class_names"]
+        return list(self.document["class_names"])
 
     @property
     def is_regressor(self) -> bool:
@@ -54,8 +54,12 @@ class FittedModel:
         return self.estimator
 
     def encoded(self, table: Table) -> EncodedRows:
-        """The rows of a table as features."""
-        return EncodedRows(self.encoder.transform(by_position(self.encoder, table)), table)
+        """The rows of a table as features; columns of an array, without names, go by order."""
+        names = [column.name for column in self.encoder.used]
+        nameless = all(name == f"x{i}" for i, name in enumerate(table.names))
+        if nameless and len(table.names) == len(names) and set(names) - set(table.names):
+            table = Table(dict(zip(names, table.columns.values(), strict=True)), table.source)
+        return EncodedRows(self.encoder.transform(table), table)
 
 
 @dataclass(frozen=True)
@@ -84,16 +88,14 @@ def _with_table(path: Path, estimator: Any, document: dict[str, Any]) -> FittedM
         raise InputError(f"{path} was saved from Python and does not say how to read tables")
     with reading(path / DOCUMENT, "save the model again"):
         encoder = TableEncoder.from_document(document["table"])
-        names, classes = document["class_names"], getattr(estimator, "classes_", None)
+        classes = list(document["class_names"])
+        others = filter(None, (document["dataset"], document["target"], document["id"]))
+        if not all(isinstance(name, str) for name in (*classes, *others)):
+            raise ValueError("a name is not text")
         if len(encoder.feature_names) != estimator.n_features_in_:
-            raise InputError(f"{path}: the columns in model.json are not those of the model")
-        if classes is not None and len(names) != len(classes):
-            raise InputError(f"{path}: the class names in model.json are not those of the model")
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise InputError("the class names in model.json are damaged")
-        for name in ("dataset", "target", "id"):
-            if not isinstance(document[name], str | None):
-                raise InputError(f"{name} in model.json is damaged: it is no name")
+            raise ValueError("the columns are not those of the model")
+        if len(classes) != len(getattr(estimator, "classes_", classes)):
+            raise ValueError("the class names are not those of the model")
         return FittedModel(estimator, document, encoder)
 
 
@@ -106,16 +108,6 @@ def read_rows(model: FittedModel, asked: Rows) -> EncodedRows:
             raise InputError(f"{asked.data} has {found} features, the model has {expected}")
         return EncodedRows(part.x, labels=part.y)
     return model.encoded(read_table(Path(asked.data)))
-
-
-def by_position(encoder: TableEncoder, table: Table) -> Table:
-    """Columns of an array file have no names of their own: they are taken in their order."""
-    names = [column.name for column in encoder.used]
-    nameless = all(name == f"x{i}" for i, name in enumerate(table.names))
-    if nameless and len(table.names) == len(names) and set(names) - set(table.names):
-        columns = dict(zip(names, table.columns.values(), strict=True))
-        return Table(columns, table.source)
-    return table
 
 
 # --- inspect -----------------------------------------------------------------------------------
@@ -145,7 +137,7 @@ def tell_model(model: FittedModel, console: Console) -> None:
     settings = RichTable("setting", "value")
     known = {"seed": document.get("seed")} | document["settings"]
     for name, value in settings_in_use(known).items():
-        settings.add_row(name, escape(_shown(value)))
+        settings.add_row(name, escape(value if isinstance(value, str) else json.dumps(value)))
     console.print(settings)
     energies = ", ".join(f"{energy:.3g}" for energy in document["energies"])
     console.print(f"energies of the {len(document['energies'])} maps: {energies}", soft_wrap=True)
@@ -154,24 +146,11 @@ def tell_model(model: FittedModel, console: Console) -> None:
     console.print(f"written with {escape(versions)}", style="dim")
 
 
-def _shown(value: Any) -> str:
-    """A setting in a few words: of an object the fields that are set."""
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    if not isinstance(value, dict):
-        return str(value)
-    if value.get("name") == "off":
-        return "off"
-    return ", ".join(f"{name}={_shown(v)}" for name, v in value.items() if v is not None)
-
-
 def _described_target(model: FittedModel) -> str:
     if model.is_regressor:
         mean, deviation = model.estimator.target_center_[0], model.estimator.target_scale_[0]
         return f"a number, {mean:.4g} ± {deviation:.4g} in training"
-    names = model.class_names
-    more = f", … ({len(names)} classes)" if len(names) > CLASSES_SHOWN else ""
-    return escape(", ".join(names[:CLASSES_SHOWN]) + more)
+    return escape(listing(model.class_names, CLASSES_SHOWN))
 
 
 # --- export ------------------------------------------------------------------------------------

@@ -10,41 +10,27 @@ from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
+from piefs.data import BUILTIN
 from piefs.errors import InputError
 
 
 def _model(path: Path) -> Path:
-    """The folder, if there is one: a mistyped name is refused before anything heavy is loaded."""
-    if not path.exists():
-        raise InputError(f"there is no model at {path}")
-    return path
+    """The folder, if there is one."""
+    if path.exists():
+        return path
+    raise InputError(f"there is no model at {path}")
 
 
 def _data(data: str) -> str:
     """The name of a data set, or of a file that exists."""
-    from piefs.data import BUILTIN
-
-    path = Path(data)
-    if data in BUILTIN or path.exists():
+    if data in BUILTIN or Path(data).exists():
         return data
-    if path.suffix:
-        raise InputError(f"{path} does not exist; check the name and the folder")
     raise InputError(
-        f"unknown data set {data!r}; choose one of {', '.join(BUILTIN)}, or name a file "
-        "(.csv, .tsv, .parquet, .arrow, .npz, .npy, .zarr)"
+        f"there is no file {data}, and no such data set; check the name and the folder, or choose "
+        f"one of {', '.join(BUILTIN)}"
     )
-
-
-def _number_of_maps(value: str | None) -> int | str | None:
-    """What was given for -k, as the estimators take it."""
-    if value is None or value == "auto":
-        return value
-    try:
-        return int(value)
-    except ValueError as error:
-        raise typer.BadParameter(f"must be a whole number or auto, not {value!r}") from error
 
 
 KEYWORD_ONLY = inspect.Parameter.KEYWORD_ONLY
@@ -58,10 +44,6 @@ Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
 DataDir = Annotated[
     Path | None,
     typer.Option(help="Folder with the files of built-in data sets, else $PIEFS_DATA."),
-]
-Dask = Annotated[
-    str | None,
-    typer.Option(help="Train on a Dask cluster: its scheduler's address, e.g. tcp://host:8786."),
 ]
 Model = Annotated[
     Path, typer.Argument(help="A run's folder, or the model folder in it.", callback=_model)
@@ -118,16 +100,13 @@ class Source:
     data_dir: DataDir = None
 
     @property
-    def columns(self) -> dict[str, Any]:
-        """What the columns of a user's own file are for."""
-        names = ("target", "id_column", "group", "time", "missing")
-        return {name: getattr(self, name) for name in names} | {"drop": tuple(self.drop or ())}
-
-    @property
     def given(self) -> dict[str, Any]:
-        """The roles of columns that a command was given, by the names of their options."""
-        roles = {name.removesuffix("_column"): value for name, value in self.columns.items()}
-        return {name: value for name, value in roles.items() if value not in (None, "error", ())}
+        """What differs from the defaults, by the names of the options."""
+        found = {}
+        for one in fields(self)[1:]:
+            if (value := getattr(self, one.name)) and value != one.default:
+                found[one.name.removesuffix("_column").replace("_", "-")] = value
+        return found
 
 
 @dataclass(frozen=True)
@@ -171,7 +150,6 @@ class ModelOptions:
             MODEL,
             "Number of maps K, or auto: the fewest that match the best loss on left-out rows.",
             *("-k", "--n-components"),
-            callback=_number_of_maps,
         ),
     ] = None
     steps_per_component: Annotated[
@@ -189,6 +167,8 @@ class ModelOptions:
     def given(self) -> dict[str, Any]:
         """The estimators' keywords that were given as options."""
         keywords = {one.name: getattr(self, one.name) for one in fields(self)}
+        if (self.n_components or "").isdigit():
+            keywords["n_components"] = int(keywords["n_components"])
         del keywords["config"]
         return {name: value for name, value in keywords.items() if value is not None}
 
@@ -224,10 +204,16 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Co
     """Register a command. A parameter that is a group stands for its options; all have --debug."""
 
     def register(function: Command) -> Command:
-        own = inspect.signature(function, eval_str=True).parameters
-        groups: dict[str, Any] = {
-            name: one.annotation for name, one in own.items() if is_dataclass(one.annotation)
-        }
+        groups: dict[str, Any] = {}
+        parameters: list[inspect.Parameter] = []
+        for place, one in inspect.signature(function, eval_str=True).parameters.items():
+            if is_dataclass(one.annotation):
+                groups[place] = one.annotation
+                parameters += inspect.signature(groups[place], eval_str=True).parameters.values()
+            else:
+                parameters.append(one)
+        parameters.append(inspect.Parameter("debug", KEYWORD_ONLY, default=False, annotation=Debug))
+        parameters = [one.replace(kind=KEYWORD_ONLY) for one in parameters]
 
         def call(**given: Any) -> None:
             del given["debug"]  # `main` looks for it among the arguments
@@ -235,13 +221,6 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Co
                 given[place] = group(**{one.name: given.pop(one.name) for one in fields(group)})
             function(**given)
 
-        debug = inspect.Parameter("debug", KEYWORD_ONLY, default=False, annotation=Debug)
-        parameters: list[inspect.Parameter] = []
-        for place, one in own.items():
-            group = groups.get(place)
-            options = group and inspect.signature(group, eval_str=True).parameters.values()
-            parameters += options or [one]
-        parameters = [one.replace(kind=KEYWORD_ONLY) for one in (*parameters, debug)]
         call.__signature__ = inspect.Signature(parameters)  # pyright: ignore
         call.__annotations__ = {one.name: one.annotation for one in parameters}
         call.__name__, call.__doc__ = function.__name__, function.__doc__
@@ -254,10 +233,7 @@ def command(app: typer.Typer, name: str | None = None) -> Callable[[Command], Co
 @contextmanager
 def bar(console: Console, what: str = "") -> Iterator[Callable[..., None]]:
     """A bar on a terminal, nothing elsewhere; yields what sets `completed`, `total`, and more."""
-    columns = (
-        TextColumn("{task.description}"),
-        *(BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()),
-    )
+    columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     disable = not console.is_terminal
     with Progress(*columns, console=console, transient=True, disable=disable) as progress:
         yield partial(progress.update, progress.add_task(what, total=None))

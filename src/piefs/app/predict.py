@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from piefs.app.model import EncodedRows, FittedModel, by_position, open_model, read_rows
+from piefs.app.model import EncodedRows, FittedModel, open_model, read_rows
 from piefs.app.options import Json, Lazy, Model, OutFile, Quiet, Rows, bar
 from piefs.data import BUILTIN, Split
 from piefs.data.readers import check_writable, csv_texts, write_blocks
@@ -66,25 +66,30 @@ def _write(
     """Write what `compute` makes of the features of all rows, block by block if they are many."""
     if out is not None:
         check_writable(out)
-    unseen: Counter[str] = Counter()
+    unseen, name = Counter[str](), model.document.get("id")
     is_streamed = asked.data not in BUILTIN and is_to_be_streamed(Path(asked.data), lazy)
-    n_rows, blocks = _streamed(model, asked.data) if is_streamed else _whole(model, asked)
+    if is_streamed:
+        n_rows, blocks = _streamed(model, asked.data)
+    else:
+        rows = read_rows(model, asked)
+        n_rows, blocks = len(rows.x), iter([rows])
 
     def columns() -> Iterator[Block]:
-        name = model.document.get("id")
-        for rows in blocks:
-            identifiers = {}
-            if rows.table is not None:
-                unseen.update(model.encoder.unseen(by_position(model.encoder, rows.table)))
-                identifiers = {} if name is None else {name: rows.table.column(name)}
-            yield identifiers | compute(rows.x)
+        with bar(Console(stderr=True, quiet=quiet or not is_streamed), what) as update:
+            update(total=n_rows)
+            for rows in blocks:
+                identifiers = {}
+                if rows.table is not None:
+                    unseen.update(model.encoder.unseen(rows.table))
+                    identifiers = {} if name is None else {name: rows.table.column(name)}
+                yield identifiers | compute(rows.x)
+                update(advance=len(rows.x))
 
-    computed = _with_progress(columns(), n_rows, what, quiet or not is_streamed)
     if out is None:
-        sys.stdout.writelines(csv_texts(computed))
+        sys.stdout.writelines(csv_texts(columns()))
     else:
         try:
-            write_blocks(out, computed, n_rows)
+            write_blocks(out, columns(), n_rows)
         except OSError as error:
             raise InputError(f"cannot write to {out} ({error.strerror})") from error
     if not quiet:
@@ -95,27 +100,14 @@ def _write(
             print(f"{n_rows:,} rows of {what} are in {out}.", file=sys.stderr)
 
 
-def _whole(model: FittedModel, asked: Rows) -> tuple[int, Iterator[EncodedRows]]:
-    rows = read_rows(model, asked)
-    return len(rows.x), iter([rows])
-
-
 def _streamed(model: FittedModel, data: str) -> tuple[int, Iterator[EncodedRows]]:
     """How many rows a table has, and its blocks."""
     table, identifier = open_streamed(Path(data)), model.document.get("id")
     needed = [column.name for column in model.encoder.used]
     needed += [] if identifier is None else [identifier]
-    # All columns if those that are needed go by other names (`by_position`).
+    # All columns if those that are needed go by other names, as in an array.
     names = needed if set(needed) <= set(table.names) else None
     return len(table), (model.encoded(block) for block in table.blocks(names))
-
-
-def _with_progress(blocks: Iterator[Block], n: int, what: str, quiet: bool) -> Iterator[Block]:
-    with bar(Console(stderr=True, quiet=quiet), what) as update:
-        update(total=n)
-        for block in blocks:
-            yield block
-            update(advance=len(next(iter(block.values()))))
 
 
 def score(

@@ -53,9 +53,8 @@ def run(
     _check_task(task, data, keywords)
     table, folder = table or TableDetails.of_numbers(data), RunFolder(out)
     estimator = ESTIMATORS[task](**{"standardize": data.standardize, **keywords})
-    n_rows = rows_to_learn_from(estimator.solver, data.train.x, table.unlabeled)
     settings = estimator.check_settings(
-        n_rows,
+        rows_to_learn_from(estimator.solver, data.train.x, table.unlabeled),
         n_features=data.train.x.shape[1],
         n_classes=len(data.class_names),
         supervised=task != "unsupervised",
@@ -75,18 +74,16 @@ def run(
             return {}
         seconds = time.monotonic() - begun if checkpoint is None else checkpoint.seconds
         data = data.in_memory
-        metrics = {
-            **{"dataset": data.name, "task": task},
-            **evaluate(estimator, readout, data),
-            **_account(estimator, seconds),
-        }
+        metrics = {"dataset": data.name, "task": task} | evaluate(estimator, readout, data)
+        metrics |= _account(estimator, seconds)
         save(estimator, folder.model, table.document(data))
         if estimator.history_:
             write_history(folder.history, estimator.history_)
         if figures or report:
             _draw(folder, estimator, readout, data, table, metrics, figures=figures, report=report)
         write_json(folder.metrics, metrics)
-        folder.drop_checkpoints()
+        for path in folder.checkpoints:
+            path.unlink()
         if report:
             from piefs.report.page import write_page
 
@@ -134,13 +131,11 @@ def _account(estimator: Any, seconds: float) -> dict[str, Any]:
 
 def _check_task(task: str, data: Dataset, keywords: dict[str, Any]) -> None:
     """Refuse a task that does not fit the data or the keywords."""
-    if task not in ESTIMATORS:
-        raise InputError(f"task {task!r} is unknown; choose one of {', '.join(ESTIMATORS)}")
-    found = "regression" if data.is_regression else "classification"
+    found, kind = ("regression", "numbers") if data.is_regression else ("classification", "classes")
     if task not in (found, "unsupervised"):
-        kind, other = ("numbers", "classes") if data.is_regression else ("classes", "numbers")
         raise InputError(
-            f"{data.name!r} is a data set of {kind}, not of {other}; take --task {found}"
+            f"{data.name!r} is a data set of {kind}: take --task {found} or unsupervised, "
+            f"not {task}"
         )
     if task != "classification" and keywords.get("class_weight") is not None:
         raise InputError(

@@ -22,7 +22,6 @@ from sklearn.model_selection import train_test_split
 from sklearn.utils.multiclass import type_of_target
 
 from piefs.data import files
-from piefs.data.files import bounded_text, held, parse_json, read_document, reading
 from piefs.errors import DivergedError, InputError, TrainingWarning
 from piefs.estimators import PIEFSClassifier, PIEFSRegressor
 from piefs.estimators.decisions import OF_DESCENT
@@ -33,17 +32,20 @@ Record = dict[str, Any]
 Tell = Callable[[str, int, int], None]
 
 CHOICES: dict[str, tuple[Any, ...]] = {
-    "weight_decay": ("auto", 0.1, 0.3, 1.0, 3.0, 10.0),
-    "hidden": ("64 64 64", "64 64", "128 128", "32 32 32"),
-    "activation": ("relu", "silu", "gelu"),
+    "smoothness": (3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1),
+    "learning_rate": (1e-3, 2e-3, 4e-3, 1e-2),
+    "weight_decay": (0.1, 0.3, 1.0, 3.0, 10.0),
+    "hidden": ([32, 32, 32], [64, 64], [64, 64, 64], [128, 128]),
+    "activation": ("relu", "gelu", "silu"),
     "n_components": (4, 8, 16, 32),
     "metric": ("off", "diag", "agop"),
 }
-RANGES = {"smoothness": (3e-5, 0.1), "learning_rate": (1e-3, 1e-2)}
-"""What is tried: the settings that matter most (LOG.md); the ranges on a logarithmic scale."""
+"""What is tried: the settings that matter most (LOG.md)."""
 
-N_TRIALS, MOST_TRIALS, N_RANDOM = 18, 200, 9  # settings are drawn at random first, then learned
-ABOUT, RECORDS, BEST = "tune.json", "trials.jsonl", "best.json"
+N_TRIALS, MOST_TRIALS = 18, 200
+N_FIRST = 10  # the defaults and nine at random; what did well guides the others
+SHARE = 0.15  # of the rows to judge by, if none are given
+RECORDS, BEST = "trials.jsonl", "best.json"
 ESTIMATORS: dict[str, type] = {"classification": PIEFSClassifier, "regression": PIEFSRegressor}
 
 
@@ -53,13 +55,6 @@ class TuningData(NamedTuple):
     estimator: Any
     train: tuple[np.ndarray, np.ndarray]
     validation: tuple[np.ndarray, np.ndarray]
-
-    def digest(self) -> str:
-        """A name for all of it, by the contents."""
-        labels = np.concatenate([self.train[1], self.validation[1]])
-        rows = [np.ascontiguousarray(x, np.float64) for x in (self.train[0], self.validation[0])]
-        about = repr(sorted(self.estimator.get_params().items()))
-        return str(joblib.hash([about, *rows, np.unique(labels, return_inverse=True)[1]]))
 
 
 @dataclass(frozen=True)
@@ -125,7 +120,7 @@ def tune(
     most = n_trials or (N_TRIALS if budget_minutes is None else MOST_TRIALS)
     folder = None if out is None else Path(out)
     search = Search(data, fixed or {}, seed, folder)
-    with nullcontext() if folder is None else held(folder):
+    with nullcontext() if folder is None else files.held(folder):
         search.resume()
         search.run(most, 60 * (budget_minutes or np.inf), n_jobs, tell)
         return search.verdict()
@@ -144,7 +139,7 @@ def tuning_data(
     if validation_data is None:
         can_stratify = task == "classification" and np.unique(y, return_counts=True)[1].min() > 1
         options = {"stratify": y if can_stratify else None, "random_state": 0}
-        X, held_x, y, held_y = train_test_split(X, y, test_size=0.15, **options)
+        X, held_x, y, held_y = train_test_split(X, y, test_size=SHARE, **options)
         validation_data = held_x, held_y
     held_x, held_y = map(np.asarray, validation_data)
     return TuningData(ESTIMATORS[task](**keywords), (X, y), (held_x, held_y))
@@ -155,76 +150,66 @@ class Search:
 
     def __init__(self, data: TuningData, fixed: Keywords, seed: int, out: Path | None) -> None:
         self.data, self.fixed, self.out = data, fixed, out
+        self.name = out and joblib.hash(data)
         self.names, self.records = open_to_choice(fixed), dict[str, Record]()
         optuna = files.optional("optuna", "a search for settings", "tune")
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         sampler = optuna.samplers.TPESampler(
-            n_startup_trials=N_RANDOM, seed=seed, constant_liar=True
+            n_startup_trials=N_FIRST, seed=seed, constant_liar=True
         )
-        self.study, self.failed = optuna.create_study(sampler=sampler), optuna.trial.TrialState.FAIL
+        self.study = optuna.create_study(sampler=sampler)
+        self.study.enqueue_trial({f"change {name}": False for name in self.names})
+
+    def resume(self) -> None:
+        """Read the records that are there; damaged ones and those of another search are refused."""
+        if self.out is None or not (path := self.out / RECORDS).is_file():
+            return
+        with files.reading(path, "remove it, and the search starts over"):
+            *lines, cut_off = files.bounded_text(path).split("\n")
+            for line in lines:
+                record = files.parse_json(line)
+                if record.pop("digest") != self._digest(record):
+                    raise InputError(
+                        f"{path} is damaged or of another search, with other rows, seed or fixed "
+                        "settings; choose another --out, or remove it, and the search starts over"
+                    )
+                self.records[_key(record["keywords"])] = record
+        if cut_off:  # the process was killed while it wrote this line
+            files.write_bytes(path, "".join(f"{line}\n" for line in lines).encode())
+
+    def _digest(self, record: Record) -> str:
+        """A name for a record of this search, by the contents of both."""
+        return str(joblib.hash([self.name, json.dumps(record, sort_keys=True)]))
 
     def run(self, most: int, seconds: float, n_jobs: int | None, tell: Tell) -> None:
         """The defaults, whatever the time; then others, as long as there is time."""
-        begun = time.monotonic()
-        at_a_time, most = joblib.effective_n_jobs(n_jobs or 1), most if self.names else 1
-        tell("defaults", min(1, len(self.records)), 1)
-        self._fit([{}], None)
-        for first in range(1, most, at_a_time):
-            spent = time.monotonic() - begun
+        begun, most = time.monotonic(), most if self.names else 1
+        done, spent, at_a_time = 0, 0.0, 1
+        while not done or (done < most and spent < seconds):
+            trials = [self.study.ask() for _ in range(min(at_a_time, most - done))]
+            self._fit(trials, n_jobs)
+            done, spent = done + len(trials), time.monotonic() - begun
+            at_a_time = joblib.effective_n_jobs(n_jobs or 1)
             if seconds < np.inf:
                 tell("seconds", int(min(spent, seconds)), int(seconds))
             else:
-                tell("fits", first, most)
-            if spent >= seconds:
-                return
-            trials = [self._asked() for _ in range(min(at_a_time, most - first))]
-            candidates = [drawn(trial, self.names) for trial in trials]
-            self._fit(candidates, n_jobs)
-            for trial, candidate in zip(trials, candidates, strict=True):
-                loss = self.records[_key(candidate)]["loss"]
-                self.study.tell(trial, loss, state=self.failed if loss is None else None)
+                tell("fits", done, most)
 
-    def _asked(self) -> Any:
-        """A candidate that differs from the defaults in something."""
-        trial = self.study.ask()
-        if not drawn(trial, self.names):
-            self.study.tell(trial, state=self.failed)
-            self.study.enqueue_trial({f"change {self.names[trial.number % len(self.names)]}": True})
-            trial = self.study.ask()
-        return trial
-
-    def _fit(self, candidates: list[Keywords], n_jobs: int | None) -> None:
-        """Fit candidates that have no record, and keep a line of each as it ends."""
+    def _fit(self, trials: list[Any], n_jobs: int | None) -> None:
+        """Fit what has no record, keep a line of each fit as it ends, and let Optuna know."""
+        candidates = [drawn(trial, self.names) for trial in trials]
         missing = {_key(one): one for one in candidates if _key(one) not in self.records}
         jobs = (joblib.delayed(fitted)(self.data, one) for one in missing.values())
         records: Any = joblib.Parallel(n_jobs=n_jobs, return_as="generator_unordered")(jobs)
         for record in records:
             self.records[_key(record["keywords"])] = record
             if self.out is not None:
+                line = json.dumps(record | {"digest": self._digest(record)})
                 with (self.out / RECORDS).open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(record) + "\n")
-
-    def resume(self) -> None:
-        """Read what is there; records of another search are refused."""
-        if self.out is None:
-            return
-        about, records = self.out / ABOUT, self.out / RECORDS
-        if not about.is_file():
-            return files.write_json(about, {"search": self.data.digest()})
-        if read_document(about, "choose another --out").get("search") != self.data.digest():
-            raise InputError(
-                f"{self.out} holds another search, of other rows, seed or fixed settings; choose "
-                "another --out"
-            )
-        if not records.is_file():
-            return
-        with reading(records, "remove it, and the search starts over"):
-            *lines, cut_off = bounded_text(records).split("\n")
-            for line in lines:
-                record = _checked(parse_json(line), len(self.data.validation[0]))
-                self.records[_key(record["keywords"])] = record
-        if cut_off:  # the process was killed while it wrote this line
-            files.write_bytes(records, "".join(f"{line}\n" for line in lines).encode())
+                    file.write(line + "\n")
+        for trial, candidate in zip(trials, candidates, strict=True):
+            loss = self.records[_key(candidate)]["loss"]
+            self.study.tell(trial, np.inf if loss is None else loss)
 
     def verdict(self) -> Tuned:
         """The best, and by how much it beats the defaults."""
@@ -247,21 +232,15 @@ def open_to_choice(fixed: Keywords) -> list[str]:
     """The settings that are not fixed and mean something to the solver that is."""
     solver = Settings.of(fixed.get("preset", "default"), solver=fixed.get("solver")).solver
     unused = {"eigen": OF_DESCENT, "sequential": ("smoothness",)}.get(solver, ())
-    return [name for name in (*RANGES, *CHOICES) if name not in (*fixed, *unused)]
+    return [name for name in CHOICES if name not in (*fixed, *unused)]
 
 
 def drawn(trial: Any, names: list[str]) -> Keywords:
     """The keywords of a candidate: each setting differs from the default, or does not."""
     keywords: Keywords = {}
     for name in names:
-        if not trial.suggest_categorical(f"change {name}", [False, True]):
-            continue
-        if name in RANGES:
-            keywords[name] = float(f"{trial.suggest_float(name, *RANGES[name], log=True):.2g}")
-        else:
-            keywords[name] = trial.suggest_categorical(name, CHOICES[name])
-    if "hidden" in keywords:
-        keywords["hidden"] = [int(width) for width in keywords["hidden"].split()]
+        if trial.suggest_categorical(f"change {name}", [False, True]):
+            keywords[name] = CHOICES[name][trial.suggest_int(name, 0, len(CHOICES[name]) - 1)]
     return keywords
 
 
@@ -271,15 +250,14 @@ def fitted(data: TuningData, keywords: Keywords) -> Record:
     A fit that diverges, or that these rows do not allow, has a loss of None.
     """
     begun = time.monotonic()
+    model: Any = clone(data.estimator)
+    model.set_params(**keywords)
     try:
-        model: Any = clone(data.estimator)
-        model.set_params(**keywords)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", TrainingWarning)
             model.fit(*data.train, validation_data=data.validation)
     except (DivergedError, InputError) as error:
-        seconds = time.monotonic() - begun
-        return {"keywords": keywords, "loss": None, "error": str(error), "seconds": seconds}
+        return {"keywords": keywords, "loss": None, "error": str(error)}
     losses = row_losses(model, *data.validation)
     return {
         "keywords": keywords,
@@ -301,14 +279,3 @@ def row_losses(model: Any, x: Any, y: np.ndarray) -> np.ndarray:
 
 def _key(keywords: Keywords) -> str:
     return json.dumps(keywords, sort_keys=True)
-
-
-def _checked(record: Record, n_rows: int) -> Record:
-    """A record of an earlier call; a ValueError or LookupError if it cannot be one."""
-    if not isinstance(record["keywords"], dict):
-        raise ValueError("these are not the settings of this search")
-    if record["loss"] is None:
-        return record | {"error": str(record["error"])}
-    numbers = {name: float(record[name]) for name in ("loss", "losses_error", "score", "seconds")}
-    rows = np.array(record["row_losses"], float).reshape(n_rows)
-    return record | numbers | {"row_losses": rows.tolist()}

@@ -49,30 +49,26 @@ def tune(
     describe(console, data)
     from piefs.app import search
 
-    with bar(console) as update:
+    with bar(console, "the defaults") as update:
         tuned = search.tune(
-            *(data.train.x, data.train.y),
+            data.train.x,
+            data.train.y,
             validation_data=(data.validation.x, data.validation.y),
             task=task,
             standardize=data.standardize,
+            budget_minutes=budget,
+            n_trials=trials,
+            n_jobs=jobs,
+            seed=seed,
             out=out,
             tell=lambda what, done, total: update(description=what, completed=done, total=total),
-            **{"budget_minutes": budget, "n_trials": trials, "n_jobs": jobs},
-            seed=seed,
         )
-    best = out / search.BEST if tuned.beats_defaults else None
-    _tell(console, tuned, fit_command(source, best), as_json=as_json)
-
-
-def fit_command(source: Source, best: Path | None) -> str:
-    """The command that fits with the best settings, or with the defaults, on the same splits."""
     words = ["piefs", "fit", source.data]
     for option, value in source.given.items():
-        for one in value if isinstance(value, tuple) else (value,):
+        for one in value if isinstance(value, list) else [value]:
             words += [f"--{option}", str(one)]
-    words += ["--split-seed", str(source.split_seed)] if source.split_seed else []
-    words += [] if best is None else ["--config", str(best)]
-    return shlex.join(words)
+    words += ["--config", str(out / search.BEST)] if tuned.beats_defaults else []
+    _tell(console, tuned, shlex.join(words), as_json=as_json)
 
 
 def _tell(console: Console, tuned: Tuned, command: str, *, as_json: bool) -> None:
@@ -80,27 +76,22 @@ def _tell(console: Console, tuned: Tuned, command: str, *, as_json: bool) -> Non
     if as_json:
         names = ("keywords", "beats_defaults", "gain", "gain_error")
         summary: dict[str, Any] = {name: getattr(tuned, name) for name in names}
-        summary["n_trials"] = len(tuned.records)
-        print(json.dumps(summary | {"command": command}))
+        print(json.dumps(summary | {"n_trials": len(tuned.records), "command": command}))
         return
     from piefs.estimators.decisions import OF_DESCENT
 
     table = Table("validation loss", "score", "s", "settings")
     for record in tuned.records[:ROWS_SHOWN]:
-        loss = f"{record['loss']:.4f} ± {record['losses_error']:.4f}"
+        loss, score = f"{record['loss']:.4f} ± {record['losses_error']:.4f}", record["score"]
         settings = ", ".join(f"{name}={value}" for name, value in record["keywords"].items())
         if set(record["keywords"]) & set(OF_DESCENT):  # which the closed form does not take
             settings = f"networks: {settings}"
-        score, seconds = f"{record['score']:.4f}", f"{record['seconds']:.0f}"
-        table.add_row(loss, score, seconds, settings or "the defaults")
+        table.add_row(loss, f"{score:.4f}", f"{record['seconds']:.0f}", settings or "the defaults")
     console.print(table)
+    verdict = "No settings beat the defaults beyond the noise: keep them."
     if tuned.beats_defaults:
-        them, gain = "these settings", f"{tuned.gain:.4f} ± {tuned.gain_error:.4f}"
         verdict = (
-            f"Better than the defaults by {gain} of validation loss. They were chosen for that "
-            "loss, so expect a little less on new rows."
+            f"Better than the defaults by {tuned.gain:.4f} ± {tuned.gain_error:.4f} of validation "
+            "loss. They were chosen for that loss, so expect a little less on new rows."
         )
-    else:
-        them, verdict = "the defaults", "No settings beat the defaults beyond the noise: keep them."
-    console.print(verdict, soft_wrap=True)
-    console.print(f"Fit with {them}:  [bold]{command}[/bold]", soft_wrap=True)
+    console.print(f"{verdict} Fit with:  [bold]{command}[/bold]", soft_wrap=True)

@@ -23,7 +23,7 @@ from joblib.externals.loky import ProcessPoolExecutor
 
 from piefs.data.files import library_versions, optional
 from piefs.errors import InputError, PiefsError
-from piefs.training.runtime import keep_memory
+from reproduction.memory import keep_memory
 
 Job = tuple[Any, ...]
 MOST_DEATHS = 2  # of processes that run a job alone, before it is given up

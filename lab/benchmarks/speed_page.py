@@ -109,9 +109,6 @@ The training loop is compiled once for each shape of batch, features and metric,
 number of rows, the map or the budget; compiled programs are kept on disk (`piefs.keep_compiled()`;
 the command line does so by itself).
 
-On Linux, `piefs.keep_memory()` at the beginning of a script keeps what a step has freed for the
-next one, which pays for wide tables in large batches; the command line does this too.
-
 {table(["compiling", "new, s", "seen before, s"], compiled)}
 """
 

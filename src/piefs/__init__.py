@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from piefs.operators import EigenProblem, EigenSolver
     from piefs.training.checkpoint import Checkpoint
     from piefs.training.config import Metric, Optimizer
-    from piefs.training.runtime import keep_compiled, keep_memory
+    from piefs.training.runtime import keep_compiled
     from piefs.training.sharding import sharded
     from piefs.training.state import TrainState
 
@@ -46,7 +46,6 @@ __all__ = [
     "callbacks",
     "data",
     "keep_compiled",
-    "keep_memory",
     "load",
     "open_rows",
     "operators",
@@ -71,7 +70,6 @@ _HOMES = {
     "Static": "core.weighting",
     "TrainState": "training.state",
     "keep_compiled": "training.runtime",
-    "keep_memory": "training.runtime",
     "load": "estimators",
     "open_rows": "data.streamed",
     "sharded": "training.sharding",

@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from platform import libc_ver
 from unittest import mock
 
 import jax
@@ -12,7 +11,6 @@ import numpy as np
 import pytest
 
 from piefs import EigenProblem, EigenSolver, PIEFSTransformer
-from piefs.app.commands import main
 from piefs.errors import InputError
 from piefs.operators import Box
 from piefs.training import runtime
@@ -101,42 +99,3 @@ def test_every_fit_first_checks_whether_there_are_too_many_programs(module, fit,
     monkeypatch.setattr(f"{module}.drop_compiled_if_many", check)
     with pytest.raises(CheckedError):
         fit()
-
-
-# --- memory ------------------------------------------------------------------------------------
-
-needs_glibc = pytest.mark.skipif(libc_ver()[0] != "glibc", reason="only glibc can keep memory")
-
-
-def in_a_process(*first):
-    """The pages in a process that begins with these lines."""
-    lines = [*first, "from chores import pages_a_call", "print(pages_a_call())"]
-    command = [sys.executable, "-c", "\n".join(lines)]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[1]
-    )
-    return int(done.stdout)
-
-
-@pytest.mark.slow
-@needs_glibc
-def test_a_program_that_is_called_again_asks_the_system_for_no_memory():
-    assert in_a_process() > 1000
-    assert in_a_process("from piefs import keep_memory", "assert keep_memory()") < 100
-
-
-def test_the_command_line_keeps_its_memory(monkeypatch):
-    called = mock.Mock()
-    monkeypatch.setattr(sys.modules["piefs.app.commands"], "keep_memory", called)
-    monkeypatch.setattr("sys.argv", ["piefs", "--help"])
-    with pytest.raises(SystemExit):
-        main()
-    assert called.called
-
-
-@pytest.mark.parametrize("library", [mock.Mock(spec=[]), OSError, TypeError])
-def test_another_c_library_is_left_alone(library, monkeypatch):
-    monkeypatch.setattr(
-        "ctypes.CDLL", mock.Mock(side_effect=library if isinstance(library, type) else [library])
-    )
-    assert runtime.keep_memory() is False

@@ -20,7 +20,7 @@ from piefs.app.predict import predict, score, transform
 from piefs.app.tune import tune
 from piefs.errors import InputError, PiefsError
 from piefs.report import EVIDENCE
-from piefs.training.runtime import end, keep_compiled, keep_memory
+from piefs.training.runtime import end, keep_compiled
 
 INTERRUPTED = 130  # what shells call a program that Ctrl-C has ended
 UsageError: Any = typer.BadParameter.__mro__[1]  # typer does not export it under its own name
@@ -79,7 +79,6 @@ app.add_typer(data.app, name="data")
 def main() -> None:
     """Run a command; errors become one line and an exit code (2: bad input, 1: the run failed)."""
     keep_compiled()
-    keep_memory()
     try:
         code = app(prog_name="piefs", standalone_mode=False)
         if code == INTERRUPTED:

@@ -3,8 +3,7 @@
 A compiled program is kept on disk if asked: it takes a second or two to compile, and a fraction of
 that to load. On a CPU each program takes some mappings of memory, of which Linux allows a process
 65,530; fits to some 150 tables of different widths take them all (`lab/experiments/mappings`),
-so programs are dropped in time. Memory that is freed is kept if asked: glibc returns pieces
-over 32 MB to the system, and clearing their pages takes a fifth of a step on a wide table.
+so programs are dropped in time.
 
 A run may span several processes, on one machine or on many, all started with the same command
 (`jax.distributed`). The first one (number 0) writes files and prints. If one of them ends early,
@@ -13,7 +12,6 @@ the others notice at once or after `HEARTBEAT_SECONDS`.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
 import time
@@ -35,14 +33,6 @@ OPTIONS = {  # JAX by default keeps only what took more than a second to compile
 }
 
 MOST_TAKEN = 0.5  # of a process's mappings, when a fit begins
-
-# The names and numbers of <malloc.h>.
-M_TRIM_THRESHOLD, M_MMAP_MAX, M_ARENA_MAX = -1, -4, -8
-MALLOC_OPTIONS = {
-    M_ARENA_MAX: 1,  # further arenas give back what they can, whatever the options say
-    M_MMAP_MAX: 0,
-    M_TRIM_THRESHOLD: 2**31 - 1,
-}
 
 
 def keep_compiled(folder: str | Path | None = None) -> Path:
@@ -84,18 +74,6 @@ def mappings_allowed() -> float:
     with suppress(OSError, ValueError):
         return int(Path("/proc/sys/vm/max_map_count").read_text(encoding="ascii"))
     return float("inf")
-
-
-def keep_memory() -> bool:
-    """Keep what is freed in this process, for good; False if the C library is not glibc.
-
-    Threads that have allocated memory already go on as before: call this first in a program.
-    """
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError, TypeError):  # no such function, or no such library
-        return False
-    return all(mallopt(*option) == 1 for option in MALLOC_OPTIONS.items())
 
 
 # --- several processes -------------------------------------------------------------------------

@@ -66,7 +66,7 @@ def _write(
     """Write what `compute` makes of the features of all rows, block by block if they are many."""
     if out is not None:
         check_writable(out)
-    unseen, name = Counter[str](), model.document.get("id")
+    unseen, identifier = Counter[str](), model.document.get("id")
     is_streamed = asked.data not in BUILTIN and is_to_be_streamed(Path(asked.data), lazy)
     if is_streamed:
         n_rows, blocks = _streamed(model, asked.data)
@@ -78,11 +78,12 @@ def _write(
         with bar(Console(stderr=True, quiet=quiet or not is_streamed), what) as update:
             update(total=n_rows)
             for rows in blocks:
-                identifiers = {}
+                found = compute(rows.x)
                 if rows.table is not None:
                     unseen.update(model.encoder.unseen(rows.table))
-                    identifiers = {} if name is None else {name: rows.table.column(name)}
-                yield identifiers | compute(rows.x)
+                    if identifier is not None:
+                        found = {identifier: rows.table.column(identifier)} | found
+                yield found
                 update(advance=len(rows.x))
 
     if out is None:

@@ -1,6 +1,6 @@
 """Callbacks: progress, histories, checkpoints, and what ends a run (see `training.callbacks`)."""
 
-from piefs.training.callbacks import History, ProgressBar, ProgressPrinter, Stage, TimeBudget
+from piefs.training.callbacks import History, ProgressBar, ProgressPrinter, Stage
 from piefs.training.checkpoint import Checkpoint
 
 __all__ = [
@@ -9,5 +9,4 @@ __all__ = [
     "ProgressBar",
     "ProgressPrinter",
     "Stage",
-    "TimeBudget",
 ]

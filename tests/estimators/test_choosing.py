@@ -74,7 +74,7 @@ def test_where_nothing_says_how_many_do_it_is_refused():
 def test_the_command_line_refuses_other_words_than_auto(tmp_path):
     done = piefs("fit", "circles", "--out", tmp_path / "run", "-k", "few")
     assert done.returncode == 2
-    assert "n_components must be a whole number of at least 1" in done.stderr
+    assert 'must be a whole number of at least 1 or "auto", not' in done.stderr
 
 
 @pytest.mark.slow

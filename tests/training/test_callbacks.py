@@ -17,7 +17,6 @@ from piefs.callbacks import (
     ProgressBar,
     ProgressPrinter,
     Stage,
-    TimeBudget,
 )
 from piefs.errors import InputError
 from piefs.training import graph
@@ -73,36 +72,6 @@ def test_all_callbacks_see_the_chunk_in_which_one_of_them_ends_the_run(moons):
     seen = []
     fit(moons, lambda state: True, lambda state: seen.append(state.step))
     assert len(seen) == 2  # the chunk, and the maps frozen
-
-
-def test_a_time_budget_is_a_number_above_zero():
-    with pytest.raises(InputError, match="above"):
-        TimeBudget(0)
-
-
-def test_a_time_budget_is_renewed_with_each_fit(monkeypatch):
-    now = [0.0]
-    monkeypatch.setattr("piefs.training.callbacks.time.monotonic", lambda: now[0])
-    budget = TimeBudget(90)
-
-    def is_over_at(seconds):
-        now[0] = seconds
-        return budget(None)
-
-    budget.begin(Stage(PAPER))
-    assert (is_over_at(89), is_over_at(90)) == (False, True)
-    budget.end()
-    budget.begin(Stage(PAPER))
-    assert (is_over_at(179), is_over_at(180)) == (False, True)
-
-
-def test_a_time_budget_runs_from_the_first_work_on(monkeypatch):
-    now = iter([0.0, 60.0])
-    monkeypatch.setattr("piefs.training.callbacks.time.monotonic", lambda: next(now))
-    budget = TimeBudget(100)
-    budget.prepare("neighbourhood graph", 0, 1)
-    budget.begin(Stage(PAPER))
-    assert budget._end == 100
 
 
 def test_a_history_keeps_all_rows_and_grows_as_a_table(moons, tmp_path):

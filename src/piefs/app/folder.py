@@ -1,7 +1,5 @@
 """A run's folder, and what is known of the table it was fitted on."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -75,7 +73,7 @@ class TableDetails:
     notices: Sequence[str] = ()
 
     @classmethod
-    def of_numbers(cls, data: Dataset) -> TableDetails:
+    def of_numbers(cls, data: Dataset) -> "TableDetails":
         """Of a built-in data set, all of whose columns are numbers."""
         columns = (ColumnEncoding(name, "number") for name in data.feature_names)
         return cls(TableEncoder(tuple(columns)))

@@ -1,7 +1,5 @@
 """A fitted model opened from its folder, the rows it is used on; `piefs inspect` and `export`."""
 
-from __future__ import annotations
-
 import json
 import sys
 from dataclasses import dataclass
@@ -53,7 +51,7 @@ class FittedModel:
             )
         return self.estimator
 
-    def encoded(self, table: Table) -> EncodedRows:
+    def encoded(self, table: Table) -> "EncodedRows":
         """The rows of a table as features; columns of an array, without names, go by order."""
         names = [column.name for column in self.encoder.used]
         nameless = all(name == f"x{i}" for i, name in enumerate(table.names))

@@ -7,8 +7,6 @@ of −∂²: the squared norm of a function is a Dirichlet energy in the metric 
 inputs in the first term and of sums of functions of one input in the second. NumPy alone.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -115,12 +113,12 @@ class KernelMaps:
         by_rows(add, len(z), len(ends))
         return straight
 
-    def leading(self, k: int) -> KernelMaps:
+    def leading(self, k: int) -> "KernelMaps":
         """The first k of the maps."""
         parts = self.weights[:, :k], self.slopes[:, :k], self.offset[:k]
         return KernelMaps(self.landmarks, self.log_lam, *parts, self.additive)
 
-    def mixed(self, mean: np.ndarray, by: np.ndarray) -> KernelMaps:
+    def mixed(self, mean: np.ndarray, by: np.ndarray) -> "KernelMaps":
         """(Φ − mean) B for a K × K matrix B."""
         parts = self.weights @ by, self.slopes @ by, (self.offset - mean) @ by
         return KernelMaps(self.landmarks, self.log_lam, *parts, self.additive)

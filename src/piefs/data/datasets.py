@@ -3,8 +3,6 @@
 Splits are stratified and fixed by `split_seed`; a run's own seed never changes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,7 +26,7 @@ class Split:
     def __len__(self) -> int:
         return len(self.x)
 
-    def take(self, rows: np.ndarray) -> Split:
+    def take(self, rows: np.ndarray) -> "Split":
         """The given rows, in the given order."""
         table = None if self.table is None else self.table.take(rows)
         return Split(self.x[rows], self.y[rows], table)
@@ -67,11 +65,11 @@ class Dataset:
         return not self.class_names
 
     @property
-    def in_memory(self) -> Dataset:
+    def in_memory(self) -> "Dataset":
         """The same with training rows in memory: a sample if they are in a file."""
         return self if self.sample is None else replace(self, train=self.sample, sample=None)
 
-    def head(self, n: int) -> Dataset:
+    def head(self, n: int) -> "Dataset":
         """The same data set with at most n rows in each split: a sample for a quick look."""
         parts = {name: part.take(np.arange(len(part))[:n]) for name, part in self.splits.items()}
         return replace(self, **parts)

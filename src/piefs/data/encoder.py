@@ -5,8 +5,6 @@ category. The kind of a column and the fill for its missing values are learned o
 with the model as plain JSON.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import asdict, dataclass
@@ -155,7 +153,7 @@ class TableEncoder:
     @classmethod
     def fit(
         cls, table: Table, missing: str = "error", rows: np.ndarray | None = None
-    ) -> TableEncoder:
+    ) -> "TableEncoder":
         """Learn from the training `rows`, by default all; unreadable cells are an error in any."""
         if missing not in POLICIES:
             raise InputError(f"missing={missing!r} is unknown; choose one of {listing(POLICIES)}")
@@ -214,7 +212,7 @@ class TableEncoder:
         return {"missing": self.missing, "columns": columns}
 
     @classmethod
-    def from_document(cls, document: dict[str, Any]) -> TableEncoder:
+    def from_document(cls, document: dict[str, Any]) -> "TableEncoder":
         """The encoder of a model file, every entry of it checked."""
         try:
             _require(document.keys() == {"missing", "columns"}, "entries")

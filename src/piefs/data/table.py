@@ -3,8 +3,6 @@
 A cell means a number, a boolean, a date or text, or it is missing.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections import Counter
@@ -68,13 +66,13 @@ class Table:
         require_column(name, self.names, self.source)
         return self.columns[name]
 
-    def without(self, names: Iterable[str]) -> Table:
+    def without(self, names: Iterable[str]) -> "Table":
         """The other columns."""
         gone = set(names)
         kept = {name: cells for name, cells in self.columns.items() if name not in gone}
         return Table(kept, self.source, self.lines, self.unit)
 
-    def take(self, rows: np.ndarray) -> Table:
+    def take(self, rows: np.ndarray) -> "Table":
         """The given rows, in the given order, with their places."""
         columns = {name: cells[rows] for name, cells in self.columns.items()}
         return Table(columns, self.source, self.lines[rows], self.unit)

@@ -29,52 +29,45 @@ PARAMETERS = """
     Parameters
     ----------
     n_components : int or "auto"
-        K, the number of maps; 16 by default, in closed form at least one less than there are
-        classes. "auto", in closed form and with labels, keeps the fewest leading ones that match
-        the best loss on left-out rows.
+        K, the number of maps; 16 by default, or in closed form classes − 1 if that is more. "auto",
+        in closed form, keeps the fewest that match the best loss on left-out rows.
     preset : {"default", "paper", "fast"}
         Named set of settings: what we recommend, the paper to the letter, a first look.
     solver : {"eigen", "nested", "joint", "sequential", "spectral", "auto"}
-        In closed form, over a kernel whose metric is learned: for tables, in seconds. Or networks
-        that descend: all maps at once and in order of importance; all at once without order; one
-        after the other, earlier ones frozen (the paper); all at once towards the eigenmaps of a
+        In closed form, for tables. Or networks that descend: all maps at once, in order; all at
+        once without order; one after the other (the paper); all at once towards the eigenmaps of a
         neighbourhood graph, with labels for the readout alone. "auto" is "eigen", but "nested" for
         more than 10,000 rows of more than 100 columns, or if a keyword asks for steps.
     metric : str, Metric or callable
-        A(x) inside the Dirichlet energy: "off" (the identity), "diag" (a scaling Λ), "agop" (the
-        best metric that all points share), or a rotation followed by a scaling ("trotter",
-        "chain", "butterfly", "cayley").
-        `Metric(name, scope, constraint, bound, depth, hidden, anisotropy)` has its options; a
-        function (key, n_features) -> MetricField gives a metric of your own. The solver "eigen"
-        learns a scaling of the inputs, "diag", or takes none, "off".
+        A(x) inside the Dirichlet energy: "off" (the identity) or "diag" (a scaling Λ); for networks
+        also "agop" (the best that all points share), or a rotation followed by a scaling
+        ("trotter", "chain", "butterfly", "cayley"). `Metric` has their options; a function
+        (key, n_features) -> MetricField gives a metric of your own.
     hidden, activation : sequence of int, str
-        These and what follows, up to `pretraining`, are for solvers that descend.
         Widths of the hidden layers of each φ; relu, tanh, softplus, gelu, silu or sin, or "auto":
-        silu for at most 64 features, relu for more.
+        silu for at most 64 features, relu for more. This and what follows, up to `pretraining`, is
+        for networks.
     smoothness : float
         Weight of the energies against the readout's loss, in units of the energy of the smoothest
         linear coordinate; not for the solver "sequential".
     weighting : str, Dampened, Static or callable
-        Weights of the losses. The solver "sequential" takes a dampening ("exponential",
-        "rational", "polynomial"), `Dampened(dampening, t_orth, t_class, normalize, gram)`,
-        "static", `Static(orth, class_, mde)` or a function (gram_error, class_loss) ->
-        LossWeights. "nested" and "joint" take `Static(orth, prefix)`: the weights of the Gram
-        error and of the readout's loss on the first 1 … K − 1 maps.
+        Weights of the losses. "sequential" takes a dampening ("exponential", "rational",
+        "polynomial"), `Dampened`, `Static(orth, class_, mde)` or a function (gram_error,
+        class_loss) -> LossWeights; "nested" and "joint" take `Static(orth, prefix)`: the weights of
+        the Gram error and of the readout's loss on the first 1 … K − 1 maps.
     steps_per_component : int or "auto"
         Steps that each map takes, alone or together with the others. "auto" means 16 passes over
         the rows, but at least 2,000 and at most 20,000 steps.
     batch_size, learning_rate : int or "auto", float
-        Rows a step (clipped to the data; "auto" is an eighth of the rows, but 64 to 256); peak
-        rate.
+        Rows a step ("auto" is an eighth of them, but 64 to 256); peak rate.
     weight_decay : float or "auto"
         Decoupled decay of the weight matrices; "auto" is 0.3.
     optimizer : str or Optimizer
         "adam", "sgd" or `Optimizer(name, warmup, patience, log_every, shuffle_window, dtype)`.
     early_stopping : bool, float or "auto"
-        Hold out 15 % of the rows, or another share, unless validation rows are given to `fit`, stop
-        once `patience` intervals of `log_every` steps have not lowered the loss on them, and keep
-        the maps of the lowest loss. "auto" does so for 100 to 10,000 rows and more than 200 steps.
-        Only for "nested" and "joint".
+        Hold out 15 % of the rows, or another share, unless validation rows are given; stop once
+        `patience` intervals of `log_every` steps have not lowered the loss on them, and keep the
+        best maps. "auto" does so for 100 to 10,000 rows. Only for "nested" and "joint".
     pretraining : "graph-laplacian" or Model
         Start from maps distilled from graph-Laplacian eigenmaps, or from `model_` of a fitted
         estimator: its maps, metric and readout.
@@ -84,11 +77,9 @@ PARAMETERS = """
     random_state : int, RandomState or None
         Seed of initialisation, batches and held-out rows.
     verbose : int
-        0 is silent, 1 prints a line for each stage and each tenth of the steps, with the time left,
-        2 one for each interval.
+        0 is silent, 1 prints a line for each stage and tenth of the steps, 2 for each interval.
     callbacks : sequence of callable
-        Called with the `TrainState` between chunks of steps; one that returns True ends the run,
-        and the model is finished as it stands. See `piefs.callbacks`.
+        Called with the `TrainState` between chunks of steps; one that returns True ends training.
 
     Attributes
     ----------
@@ -108,8 +99,7 @@ PARAMETERS = """
     n_iter_, steps_ : int, ndarray
         Steps taken in all, and in each turn (one a map, or one for all maps).
     n_components_ : int
-        Maps there are: as many as were chosen, and fewer where a callback ended training in between
-        two.
+        Maps there are; fewer than asked for if a callback ended training between two.
     warnings_ : list of Finding
         What has gone wrong in training, if anything: its kind, what was seen, and what to do.
     settings_, seed_ : Settings, int

@@ -1,7 +1,5 @@
 """From checked arrays to the rows that a solver sees: some set aside, all scaled and weighted."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -57,7 +55,7 @@ class TrainingRows:
             0 if classes is None else int(classes.max()) + 1,
         )
 
-    def with_rows_set_aside(self, settings: Settings) -> TrainingRows:
+    def with_rows_set_aside(self, settings: Settings) -> "TrainingRows":
         """The same with rows held out, if the settings need some and none are given.
 
         Every class keeps its share of them if it can.

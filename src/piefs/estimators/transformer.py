@@ -1,7 +1,5 @@
 """The transformer: coordinates without a classifier, with or without labels."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import numpy as np
@@ -44,7 +42,7 @@ class PIEFSTransformer(BasePIEFS):
         super().__init__(n_components, **keywords)
         self.supervised = supervised
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> PIEFSTransformer:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "PIEFSTransformer":
         """Learn coordinates from rows, and from their labels as `supervised` says."""
         if self.supervised and y is None:
             raise InputError("supervised=True needs labels: call fit(X, y)")

@@ -1,7 +1,5 @@
 """What a solver found: eigenvalues, functions to call, and how far both can be trusted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -117,7 +115,7 @@ class EigenSolution:
         write_folder(Path(folder), arrays, self.summary() | document, FORMAT)
 
     @classmethod
-    def load(cls, folder: str | Path, problem: EigenProblem | None = None) -> EigenSolution:
+    def load(cls, folder: str | Path, problem: EigenProblem | None = None) -> "EigenSolution":
         """A saved solution; `problem` is found by its name if it is one of the named ones."""
         folder = Path(folder)
         arrays, document = read_folder(folder, (2, FORMAT))

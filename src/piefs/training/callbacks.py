@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from piefs.data.files import optional, write_bytes
-from piefs.errors import InputError
 from piefs.training.config import Settings
 
 if TYPE_CHECKING:
@@ -78,34 +77,6 @@ def write_history(path: Path, history: Sequence[Mapping[str, Any]]) -> None:
     writer.writeheader()
     writer.writerows(history)
     write_bytes(path, buffer.getvalue().encode())
-
-
-class TimeBudget:
-    """End a fit after so many seconds, warm start and compilation included.
-
-    It ends after the chunk of steps in which its time runs out.
-    """
-
-    def __init__(self, seconds: float) -> None:
-        if not seconds > 0:
-            raise InputError(f"a time budget must be a number of seconds above 0, not {seconds!r}")
-        self.seconds = seconds
-        self._end: float | None = None
-
-    def prepare(self, *about: Any) -> None:
-        """The time runs from the first work on."""
-        self._end = self._end or time.monotonic() + self.seconds
-
-    begin = prepare
-
-    def __call__(self, state: TrainState) -> bool:
-        """Whether the time is up."""
-        self.prepare()
-        return self._end is not None and time.monotonic() >= self._end
-
-    def end(self) -> None:
-        """The next fit has all the time again."""
-        self._end = None
 
 
 class ProgressBar:

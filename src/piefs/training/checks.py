@@ -48,12 +48,12 @@ KINDS = {
 def require(name: str, value: Any, *allowed: Any) -> None:
     """Refuse a value that is neither of an allowed kind nor an allowed value itself."""
     kinds = [one for one in allowed if one in KINDS]
-    if any(KINDS[kind](value) for kind in kinds):
-        return
-    if any(value is other or value == other for other in allowed if other not in KINDS):
+    others = [one for one in allowed if one not in KINDS]
+    if any(KINDS[kind](value) for kind in kinds) or any(value == other for other in others):
         return
     if kinds:
-        raise InputError(f"{name} must be {kinds[0]}, not {value!r}")
+        words = " or ".join([kinds[0], *(f'"{one}"' for one in others if one)])
+        raise InputError(f"{name} must be {words}, not {value!r}")
     raise InputError(f"unknown {name} {value!r}; choose one of {', '.join(map(str, allowed))}")
 
 

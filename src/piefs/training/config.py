@@ -1,7 +1,5 @@
 """The settings of a fit, one frozen object, and the presets that they start from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any
@@ -55,7 +53,7 @@ class Optimizer:
     dtype: str = UNSET
 
     @property
-    def rule(self) -> Optimizer:
+    def rule(self) -> "Optimizer":
         """What decides a step: programs are compiled for each rule."""
         return Optimizer(self.name, float(self.warmup))
 
@@ -92,7 +90,7 @@ class Settings:
     asked: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def of(cls, preset: str = "default", **keywords: Any) -> Settings:
+    def of(cls, preset: str = "default", **keywords: Any) -> "Settings":
         """The preset with the keywords that are not None in place of its own."""
         if not isinstance(preset, str) or preset not in PRESETS:
             raise InputError(f"unknown preset {preset!r}; choose one of {', '.join(PRESETS)}")
@@ -128,7 +126,7 @@ class Settings:
         return settings
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> Settings:
+    def from_document(cls, document: Mapping[str, Any]) -> "Settings":
         """The settings that `document` has described, checked."""
         weighting, is_known = document["weighting"], isinstance(document["weighting"], Mapping)
         parts: dict[str, Any] = {

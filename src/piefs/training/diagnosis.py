@@ -4,8 +4,6 @@ Healthy runs raise no warning: the thresholds lie beyond all that was seen on su
 built-in data and the paper's own settings (LOG.md).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,7 +54,7 @@ class Finding:
         return f"{self.says} {self.advice}"
 
     @classmethod
-    def from_document(cls, document: dict[str, Any]) -> Finding:
+    def from_document(cls, document: dict[str, Any]) -> "Finding":
         """A finding as it was written down: by its fields, or, earlier, as kind and message."""
         kind = str(document["kind"])
         if "message" in document:

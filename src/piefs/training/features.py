@@ -1,7 +1,5 @@
 """Features of a kernel at landmarks, block by block, and what the closed form sums of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -41,7 +39,7 @@ class Features:
     whitening: np.ndarray  # L⁻ᵀ
 
     @classmethod
-    def of(cls, kernel: Kernel, landmarks: np.ndarray, dtype: Any = float) -> Features:
+    def of(cls, kernel: Kernel, landmarks: np.ndarray, dtype: Any = float) -> "Features":
         """The features of a kernel at landmarks, which differ."""
         inner = kernel(landmarks, landmarks)
         inner[np.diag_indices(len(inner))] += JITTER * np.diag(inner).mean()

@@ -1,7 +1,5 @@
 """What coordinates are to explain: classes or numbers as centred columns, one row a sample."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +30,7 @@ class Labels(NamedTuple):
     groups: np.ndarray | None = None
 
     @classmethod
-    def of(cls, samples: Samples, task: Task) -> Labels:
+    def of(cls, samples: Samples, task: Task) -> "Labels":
         """What T is made of."""
         weights = samples.weights.astype(float)
         label = samples.label_weights.astype(float)

@@ -179,6 +179,14 @@ def mutate_npz(content: bytes, rng: random.Random) -> bytes:
     return made.getvalue()
 
 
+def mutate_line(content: bytes, rng: random.Random) -> bytes:
+    """One of the lines spoiled as JSON; at times it loses its end."""
+    lines = content.splitlines(keepends=True)
+    i = rng.randrange(len(lines))
+    lines[i] = mutate_json(lines[i], rng) + b"\n" * (rng.random() < 0.8)
+    return b"".join(lines)
+
+
 def mutate_zarr(content: bytes, rng: random.Random) -> bytes:
     """Codecs, types and shapes that other arrays have, or none should; or values and bytes."""
     if rng.random() < 0.5:
@@ -219,7 +227,7 @@ def mutate(name: str, content: bytes, rng: random.Random) -> bytes:
         return mutate_zarr(content, rng)
     known = {
         "json": mutate_json,
-        "jsonl": mutate_json,
+        "jsonl": mutate_line,
         "csv": mutate_text,
         "npy": mutate_npy,
         "npz": mutate_npz,

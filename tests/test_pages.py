@@ -10,7 +10,7 @@ from lab.tree import CLOSE, OPEN, tree
 from pages import ROOT, commands
 from piefs.core import kernel
 from piefs.estimators import decisions
-from piefs.training import eigen, left_out
+from piefs.training import eigen, features
 
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 SOURCE = ROOT / "src/piefs"
@@ -49,8 +49,8 @@ def test_the_page_on_the_closed_form_has_the_numbers_of_the_code():
     page = (ROOT / "docs/closed_form.md").read_text(encoding="utf-8")
     counts = (
         *(eigen.LANDMARKS, eigen.MORE_LANDMARKS, eigen.ROWS_IN_DOUBLE, eigen.ROWS_FOR_MORE),
-        *(eigen.METRIC_ROWS, eigen.MORE_METRIC_ROWS, left_out.RIDGE_ROWS, left_out.READOUT_ROWS),
-        *(left_out.LEFT_OUT_ROWS, kernel.EQUAL_ROWS, kernel.STEPS, len(kernel.RIDGES)),
+        *(eigen.METRIC_ROWS, eigen.MORE_METRIC_ROWS, features.RIDGE_ROWS, features.READOUT_ROWS),
+        *(features.LEFT_OUT_ROWS, kernel.EQUAL_ROWS, kernel.STEPS, len(kernel.RIDGES)),
         *(decisions.MANY_FEATURES, decisions.MANY_ROWS),
     )
     assert [n for n in counts if not re.search(rf"\b{n:,}\b", page)] == []

@@ -10,9 +10,15 @@ from piefs.training import eigen, features
 from piefs.training.batches import Samples
 from piefs.training.config import Metric, Settings
 from piefs.training.eigen import leading, solve
-from piefs.training.features import Blocks, Features, accumulated
+from piefs.training.features import (
+    Blocks,
+    Features,
+    accumulated,
+    fits,
+    least_left_out_error,
+    spread,
+)
 from piefs.training.labels import Labels
-from piefs.training.left_out import fits, least_left_out_error, spread
 from piefs.training.solvers import NO_LABELS, Task
 
 CLASSES, NUMBER = Task("classification", 3), Task("regression", 1)

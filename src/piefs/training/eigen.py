@@ -24,16 +24,19 @@ from piefs.training.batches import Samples, Validation
 from piefs.training.config import Settings
 from piefs.training.diagnosis import loss_by_chance
 from piefs.training.evaluation import weighted_gram
-from piefs.training.features import Blocks, Features, Sums, accumulated
-from piefs.training.labels import Labels, standardized, within_reach
-from piefs.training.left_out import (
+from piefs.training.features import (
     LEFT_OUT_ROWS,
     READOUT_ROWS,
     RIDGE_ROWS,
+    Blocks,
+    Features,
+    Sums,
+    accumulated,
     least_left_out_error,
     spread,
     without_own_label,
 )
+from piefs.training.labels import Labels, standardized, within_reach
 from piefs.training.readout import (
     are_counts,
     check_readable,

@@ -24,7 +24,7 @@ from piefs.errors import DivergedError
 from piefs.training import diagnosis
 from piefs.training.batches import Samples
 from piefs.training.diagnosis import (
-    Evidence,
+    RunRecord,
     late_fall,
     loss_by_chance,
     shares_of_chance,
@@ -83,20 +83,20 @@ COLUMNS: dict[str, tuple[str, str]] = {
 """Statistics, their headings, and beyond what they are a sign."""
 
 
-def evidence_of(model: Any, samples: Samples) -> Evidence:
+def evidence_of(model: Any, samples: Samples) -> RunRecord:
     """What a fitted estimator is judged by, from what it keeps."""
-    return Evidence(
+    return RunRecord(
         model.settings_,
         model.history_,
         model.gram_error_,
         coordinates_of(model.model_.maps, samples.x),
         model.log_scale_ranges_,
         loss_by_chance(samples),
-        was_cut_short=model.n_iter_ >= model.settings_.total_steps,
+        used_all_steps=model.n_iter_ >= model.settings_.total_steps,
     )
 
 
-def statistics(evidence: Evidence) -> dict[str, float]:
+def statistics(evidence: RunRecord) -> dict[str, float]:
     """The number behind each sign; losses are shares of the loss by chance."""
     n_maps, last = evidence.raw.shape[1], evidence.history[-1]
     losses = shares_of_chance(evidence)

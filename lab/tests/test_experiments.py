@@ -21,7 +21,7 @@ from lab.experiments.signs import measured as measured_signs
 from lab.experiments.tables import gaps, paired
 from piefs.training import diagnosis
 from piefs.training.config import Settings
-from piefs.training.diagnosis import Evidence, findings
+from piefs.training.diagnosis import RunRecord, findings
 from reproduction.study import Study
 
 ROOT = Path(__file__).parents[2]
@@ -139,8 +139,8 @@ def test_the_statistics_of_signs_are_what_findings_are_made_of():
     ]
     raw = np.random.default_rng(0).normal(size=(50, 4))
     raw[:, 1] = 3.0
-    evidence = Evidence(
-        Settings(steps_per_component=3750), rows, 4.0, raw, ((-9.0, 2.0),), 0.7, was_cut_short=True
+    evidence = RunRecord(
+        Settings(steps_per_component=3750), rows, 4.0, raw, ((-9.0, 2.0),), 0.7, used_all_steps=True
     )
     found = statistics(evidence)
     assert {finding.kind for finding in findings(evidence)} == {

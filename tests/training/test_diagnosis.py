@@ -14,7 +14,7 @@ from commands import piefs
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.errors import DivergedError, TrainingWarning
 from piefs.training.batches import Samples
-from piefs.training.diagnosis import Evidence, Finding, findings, late_fall, loss_by_chance
+from piefs.training.diagnosis import Finding, RunRecord, findings, late_fall, loss_by_chance
 from piefs.training.loop import train
 from piefs.training.state import initial_state
 from toys import flat
@@ -31,7 +31,7 @@ def rows(n=20, **columns):
     ]
 
 
-HEALTHY = Evidence(
+HEALTHY = RunRecord(
     toys.settings(schedule="nested"),
     rows(validation_loss=0.25),
     gram_error=0.1,
@@ -104,7 +104,7 @@ def test_one_constant_map_is_as_it_should_be_without_labels():
 
 def test_a_short_history_and_a_chosen_number_of_steps_are_not_judged():
     falling = rows(validation_loss=np.linspace(0.7, 0.3, 20))
-    assert kinds(history=falling, was_cut_short=False) == []
+    assert kinds(history=falling, used_all_steps=False) == []
     assert kinds(history=falling[:5]) == []
 
 

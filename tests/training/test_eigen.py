@@ -14,9 +14,9 @@ from piefs.training.features import (
     Blocks,
     Features,
     accumulated,
+    evenly_spaced,
     fits,
     least_left_out_error,
-    spread,
 )
 from piefs.training.labels import Labels
 from piefs.training.solvers import NO_LABELS, Task
@@ -155,7 +155,7 @@ def test_blocks_of_groups_have_whole_groups():
 
 def test_some_groups_are_chosen_whole():
     labels = Labels.of(replace(table(100), groups=np.arange(100) // 7), CLASSES)
-    chosen = spread(labels, 30)
+    chosen = evenly_spaced(labels, 30)
     assert 20 <= len(chosen) <= 42
     assert all(
         np.sum(labels.groups == g) == np.sum(labels.groups[chosen] == g)

@@ -30,7 +30,7 @@ class RunFolder:
 
     @property
     def is_finished(self) -> bool:
-        """Whether a whole run is here: its metrics are written last."""
+        """Whether a whole run is here: its metrics are written last, but for the page."""
         return self.metrics.is_file()
 
     @property

@@ -60,6 +60,7 @@ def run(
         supervised=task != "unsupervised",
     )
     devices = devices_in_use()
+    # Callbacks come after the settings, since with some "auto" would choose networks.
     checkpoint, begun = None, time.monotonic()
     if settings.solver in DESCENT:
         from piefs.training.checkpoint import Checkpoint

@@ -4,7 +4,7 @@ k(x, z) = exp(−D) + a·½(|x|_λ + |z|_λ − D) + c⟨x, z⟩/d with D = |x �
 
 exp(−λ|x − z|) is the Green's function of λ² − ∂² (up to a factor), and ½(|x| + |z| − |x − z|) that
 of −∂²: the squared norm of a function is a Dirichlet energy in the metric A = Λ⁻¹, of products of
-inputs in the first term and of sums of functions of one input in the second. NumPy alone.
+inputs in the first term and of sums of functions of one input in the second. No JAX.
 """
 
 import os
@@ -139,10 +139,10 @@ class KernelMaps:
 class Evidence:
     """Minus twice the log evidence, a row and output, of Gaussian processes with this kernel.
 
-    F(p) = log(yᵀS⁻¹y/N) + (log det S + (N − n) log σ²)/N + prior, S = K + σ² diag(1/w), for p =
+    F(p) = log(yᵀS⁻¹y/Nq) + (log det S + (N − n) log σ²)/N + prior, S = K + σ² diag(1/w), for p =
     (log λ, log σ², log a, log c); the scale of the process is profiled out. Row i stands for w_i
-    equal ones, N = Σ w. All columns of y share S. The prior holds each log λ_i near their mean. But
-    for (N − n)/N, ∂F/∂p = tr(H ∂S/∂p) with H = S⁻¹/N − ααᵀ/yᵀα and α = S⁻¹y.
+    equal ones, N = Σ w. All columns of y share S; q of them count. The prior holds each log λ_i
+    near their mean. But for (N − n)/N, ∂F/∂p = tr(H ∂S/∂p), H = S⁻¹/N − vvᵀ/yᵀv, v = S⁻¹y.
     """
 
     def __init__(self, x: np.ndarray, y: np.ndarray, weight: np.ndarray, n_outputs: int) -> None:
@@ -164,11 +164,11 @@ class Evidence:
         s += a * reach[:, None]
         s[np.diag_indices(n)] += 1 + noise * self.noises + JITTER
         inverse, log_det = inverse_and_log_det(s)
-        alpha = inverse @ self.y
-        squares = float(np.sum(alpha * self.y))
+        v = inverse @ self.y
+        squares = float(np.sum(v * self.y))
         h = inverse
         h /= self.mass
-        h -= alpha @ (alpha.T / squares)
+        h -= v @ (v.T / squares)
         pairs = squareform(h, checks=False).astype(np.float32)
         sums = h.sum(axis=1)
         g = 2 * a * (self.reach.T @ sums) - 2 * (self.apart @ (pairs * (e + np.float32(0.5 * a))))

@@ -129,8 +129,8 @@ class Predictor(BasePIEFS):
             Further rows without labels; they count for orthogonality and smoothness, and with
             solver="spectral" for the graph.
         validation_data
-            Rows and labels to score while training, and for early stopping; not used with
-            solver="spectral", whose readout comes last.
+            Rows and labels to score while networks descend, and for early stopping; the solvers
+            "eigen" and "spectral" do not use them.
         """
         X, targets, task = self._learned_targets(X, y, sample_weight)
         if validation_data is not None:

@@ -18,7 +18,7 @@ from piefs.training.batches import Samples, Validation
 from piefs.training.callbacks import Callback, Stage, notify
 from piefs.training.checkpoint import Checkpoint
 from piefs.training.config import Settings
-from piefs.training.diagnosis import Evidence, Finding, findings, loss_by_chance
+from piefs.training.diagnosis import Finding, RunRecord, findings, loss_by_chance
 from piefs.training.evaluation import coordinates_of, dirichlet_matrix, evaluate, weighted_gram
 from piefs.training.graph import Tell, distilled, graph_samples
 from piefs.training.loop import train
@@ -128,14 +128,14 @@ def _findings(
         losses = [row["validation_loss"] for row in history]
         history = history[: int(np.argmin(losses)) + 1]
     return findings(
-        Evidence(
+        RunRecord(
             settings,
             history,
             float(np.sum((gram - np.eye(len(gram))) ** 2)),
             raw[spread],
             state.log_scale_ranges,
             None if settings.solver == "spectral" else loss_by_chance(samples),
-            was_cut_short=sum(state.steps) >= settings.total_steps,
+            used_all_steps=sum(state.steps) >= settings.total_steps,
             rate_cuts=state.rate_cuts,
             rate=rate_in_force(state, settings),
         )

@@ -64,12 +64,12 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class RunRecord:
     """What a finished run is judged by.
 
     `gram_error` is that of the coordinates on the training rows; `raw` are the maps' values on
     them, (n, K), before whitening; `chance` is the readout's loss on a constant prediction, None
-    without labels; `was_cut_short` says whether all steps have been taken; `rate_cuts` are the
+    without labels; `used_all_steps` says whether all steps have been taken; `rate_cuts` are the
     steps before which the rate was cut, and `rate` is what was left of it.
     """
 
@@ -79,12 +79,12 @@ class Evidence:
     raw: np.ndarray
     log_scale_ranges: Sequence[tuple[float, float]]
     chance: float | None
-    was_cut_short: bool = True
+    used_all_steps: bool = True
     rate_cuts: Sequence[int] = ()
     rate: float = 0.0
 
 
-def findings(evidence: Evidence) -> list[Finding]:
+def findings(evidence: RunRecord) -> list[Finding]:
     """All that is wrong, at most one finding of a kind."""
     found = [*_of_rate_and_maps(evidence)]
     if len(evidence.history) >= FEWEST_ROWS:
@@ -121,7 +121,7 @@ def _sum_over_rows(samples: Samples, of: Callable) -> Any:
     return sum(of(samples.targets[i], samples.label_weights[i].astype(float)) for i in rows)
 
 
-def n_constants(evidence: Evidence) -> int:
+def n_constants(evidence: RunRecord) -> int:
     """How many maps may be constant, which is the smoothest function of all.
 
     Without labels, or where smoothness gets its turn by weights that change, it is one.
@@ -129,7 +129,7 @@ def n_constants(evidence: Evidence) -> int:
     return int(evidence.chance is None or evidence.settings.solver == "sequential")
 
 
-def _of_rate_and_maps(evidence: Evidence) -> Iterator[Finding]:
+def _of_rate_and_maps(evidence: RunRecord) -> Iterator[Finding]:
     if times := len(evidence.rate_cuts):
         yield Finding(
             "rate-cut",
@@ -167,7 +167,7 @@ REMEDIES = {
 }
 
 
-def _of_gram_error(evidence: Evidence) -> Iterator[Finding]:
+def _of_gram_error(evidence: RunRecord) -> Iterator[Finding]:
     n_maps, raw = evidence.raw.shape[1], evidence.history[-1]["gram_error"]
     if evidence.gram_error > GRAM_SHARE * n_maps or raw > RAW_GRAM_SHARE * n_maps:
         usual = "raise orth in weighting=Static(…) tenfold, or lower smoothness"
@@ -186,21 +186,21 @@ def late_fall(losses: Sequence[float]) -> float:
     return float(np.mean(losses[half : half + n]) - np.mean(losses[-n:]))
 
 
-def shares_of_chance(evidence: Evidence) -> list[float]:
+def shares_of_chance(evidence: RunRecord) -> list[float]:
     """The losses on validation rows as shares of that by chance, or none."""
     if evidence.chance is None or "validation_loss" not in evidence.history[-1]:
         return []
     return [row["validation_loss"] / evidence.chance for row in evidence.history]
 
 
-def _of_losses(evidence: Evidence) -> Iterator[Finding]:
+def _of_losses(evidence: RunRecord) -> Iterator[Finding]:
     """What the losses on training and on validation rows say."""
     losses, last, chance = shares_of_chance(evidence), evidence.history[-1], evidence.chance
     if not losses or chance is None:
         return
     fall = late_fall(losses)
     in_turn = evidence.settings.solver == "sequential"  # each new map lowers the loss again
-    if evidence.was_cut_short and not in_turn and fall > STILL_FALLING:
+    if evidence.used_all_steps and not in_turn and fall > STILL_FALLING:
         yield Finding(
             "still-improving",
             f"The validation loss was still falling when the steps ended: by {100 * fall:.0f} % of "

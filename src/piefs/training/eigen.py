@@ -7,7 +7,7 @@ Over features ψ of a kernel that carries the metric (`core.kernel`), coordinate
 with G = E ψψᵀ (orthonormality), T = E ψyᵀ (what a linear readout explains), R the identity of
 whitened features (energy). A triangular factor makes them orthonormal and keeps every prefix. α
 has the least leave-one-out error; the rows' coordinates as if each had been left out are free, and
-the readout is fitted on those. Sums over rows are taken block by block. NumPy and SciPy alone.
+the readout is fitted on those. Sums over rows are taken block by block. No JAX.
 """
 
 from collections.abc import Sequence
@@ -32,8 +32,8 @@ from piefs.training.features import (
     Features,
     Sums,
     accumulated,
+    evenly_spaced,
     least_left_out_error,
-    spread,
     without_own_label,
 )
 from piefs.training.labels import Labels, standardized, within_reach
@@ -82,22 +82,22 @@ def solve(
     sums = accumulated(blocks, labels)
     blocks.rotate(sums)
     alpha = least_left_out_error(blocks, labels, sums)
-    w, mixing = leading(sums, alpha, settings.n_components, labels.scale)
+    w, label_mixing = leading(sums, alpha, settings.n_components, labels.scale)
     maps = features.maps(sums, w)
-    maps, phi, mixer = orthonormal(maps, blocks.coordinates(maps, w), samples, labels)
-    chosen = spread(labels, READOUT_ROWS, LEFT_OUT_ROWS)
+    maps, phi, triangle = orthonormal(maps, blocks.coordinates(maps, w), samples, labels)
+    chosen = evenly_spaced(labels, READOUT_ROWS, LEFT_OUT_ROWS)
     left_out, read = phi.copy(), samples.take(chosen)
-    if len(mixing):
+    if len(label_mixing):
         own = without_own_label(blocks, labels, sums, alpha, chosen)
-        left_out[chosen] -= (own * labels.scale) @ mixing @ mixer
+        left_out[chosen] -= (own * labels.scale) @ label_mixing @ triangle
     readout, deviations = _readout(left_out[chosen], read, task), None
     if settings.chooses_n_components:
         readout = _of_fewest(left_out[chosen], read, task)
     k = readout.weights.shape[1]
-    w, phi, left_out = (w @ mixer)[:, :k], phi[:, :k], left_out[:, :k]
+    w, phi, left_out = (w @ triangle)[:, :k], phi[:, :k], left_out[:, :k]
     if task.kind == "regression":
         deviations = log_deviations(left_out[chosen], readout, read)
-    is_whole = len(mixing) > 0 and len(chosen) == np.count_nonzero(labels.is_labelled)
+    is_whole = len(label_mixing) > 0 and len(chosen) == np.count_nonzero(labels.is_labelled)
     energies, log_lam = w.T @ w, kernel.log_lam
     return Fitted(
         Model(None, maps.leading(k), np.eye(k), None, readout, spread=deviations),
@@ -118,22 +118,22 @@ def orthonormal(
     weights = samples.weights
     mean = np.average(phi, axis=0, weights=weights)
     phi = phi - mean
-    mixer = whitening(weighted_gram(phi, weights, samples.devices)).mixing.T
-    phi = phi @ mixer
+    triangle = whitening(weighted_gram(phi, weights, samples.devices)).mixing.T
+    phi = phi @ triangle
     sign = signs(phi, samples, labels)
-    return maps.mixed(mean, mixer * sign), phi * sign, mixer * sign
+    return maps.mixed(mean, triangle * sign), phi * sign, triangle * sign
 
 
-def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Kernel:
+def _kernel(samples: Samples, labels: Labels, settings: Settings, draw: Any) -> Kernel:
     """The kernel that the labels of some rows choose; without labels, of their distances alone."""
     d = samples.x.shape[1]
-    labelled = np.flatnonzero(rows.is_labelled & (samples.weights > 0))
+    labelled = np.flatnonzero(labels.is_labelled & (samples.weights > 0))
     n_rows = METRIC_ROWS if len(samples) <= ROWS_FOR_MORE else MORE_METRIC_ROWS
     most = min(n_rows, max(20, int(np.sqrt(2 * METRIC_ELEMENTS / d))))
     some = labelled
     if len(labelled) > ROWS_FOR_MORE:
         some = np.sort(draw.permutation(labelled)[:most])
-    x, y, weight = _at(samples, some), rows.y[some], samples.weights[some].astype(float)
+    x, y, weight = _at(samples, some), labels.y[some], samples.weights[some].astype(float)
     _, first, place = np.unique(np.hstack([x, y]), axis=0, return_index=True, return_inverse=True)
     x, y, weight = x[first], y[first], np.bincount(place.ravel(), weight)  # equal rows are one
     some = draw.permutation(len(x))[:most]
@@ -142,7 +142,7 @@ def _kernel(samples: Samples, rows: Labels, settings: Settings, draw: Any) -> Ke
         return Kernel(np.full(d, -np.log(typical_distance(x))))
     equal = settings.metric.name == "off"
     y = y - np.average(y, axis=0, weights=weight)
-    return learned(x, y, weight, rows.n_outputs, equal=equal)
+    return learned(x, y, weight, labels.evidence_columns, equal=equal)
 
 
 def _weighed(samples: Samples) -> Samples:
@@ -189,7 +189,7 @@ def signs(phi: np.ndarray, samples: Samples, labels: Labels) -> np.ndarray:
 
     Of two classes it is the second.
     """
-    rows = spread(labels, RIDGE_ROWS)
+    rows = evenly_spaced(labels, RIDGE_ROWS)
     weight = samples.weights[rows].astype(float)
     phi, x = phi[rows] * (weight / weight.sum())[:, None], _at(samples, rows)
     y, x = labels.y[rows] * labels.scale, standardized(x, weight / weight.sum())

@@ -2,7 +2,7 @@
 
 Fits of the labels without a row, or without its group, follow exactly from those of all rows
 (Sherman, Morrison and Woodbury): with f the fit, u the weights that are left out and
-Q = ψᵀ(H + α)⁻¹ψ among their rows, they are (I − QU)⁻¹(f − QUβy). NumPy alone.
+Q = ψᵀ(H + α)⁻¹ψ among their rows, they are (I − QU)⁻¹(f − QUβy). No JAX.
 """
 
 from collections.abc import Iterator
@@ -178,7 +178,9 @@ def least_left_out_error(blocks: Blocks, labels: Labels, sums: Sums) -> float:
     errors = np.zeros(len(RIDGES))
     if not labels.y.shape[1]:
         return float(RIDGES[len(RIDGES) // 2])
-    for numbers, _, left_out in fits(blocks, labels, sums, RIDGES, spread(labels, RIDGE_ROWS)):
+    for numbers, _, left_out in fits(
+        blocks, labels, sums, RIDGES, evenly_spaced(labels, RIDGE_ROWS)
+    ):
         wrong = labels.y[numbers] - left_out
         errors += np.sum(wrong**2, axis=2) @ blocks.samples.weights[numbers].astype(float)
     return float(RIDGES[int(np.argmin(blocks.samples.devices.total(errors)))])
@@ -241,7 +243,7 @@ def _runs(groups: np.ndarray) -> Iterator[slice]:
         yield slice(start, end)
 
 
-def spread(labels: Labels, most: int, all_up_to: int = 0) -> np.ndarray:
+def evenly_spaced(labels: Labels, most: int, all_up_to: int = 0) -> np.ndarray:
     """Labelled rows: all of them up to a number, else about so many, or whole groups, evenly."""
     rows = np.flatnonzero(labels.is_labelled)
     if len(rows) <= max(most, all_up_to):

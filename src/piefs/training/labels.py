@@ -26,7 +26,7 @@ class Labels(NamedTuple):
     is_labelled: np.ndarray
     unit: np.ndarray  # of a row's weight, that is left out with it
     scale: np.ndarray
-    n_outputs: int  # that are independent of each other
+    evidence_columns: int  # of y that count in the evidence: classes but one, or all
     groups: np.ndarray | None = None
 
     @classmethod
@@ -46,16 +46,16 @@ class Labels(NamedTuple):
             y = (samples.target[at, None] == np.arange(task.n_outputs)).astype(float)
             shares = mass @ y
             y, scale = (y - shares)[:, shares > 0], 1 / np.sqrt(shares[shares > 0])
-            n_outputs = y.shape[1] - 1
+            columns = y.shape[1] - 1
         else:
             bounded = within_reach(samples.target[at].astype(float), mass)
             y = np.hstack([standardized(bounded, mass), standardized(scores(bounded, mass), mass)])
-            scale, n_outputs = np.ones(y.shape[1]), y.shape[1]
+            scale, columns = np.ones(y.shape[1]), y.shape[1]
         ratio = label[at] / np.maximum(weights[at], np.finfo(float).tiny)
         found = np.zeros((len(samples), y.shape[1]))
         found[at] = y * (ratio / np.average(ratio, weights=weights[at]))[:, None]
         boost = weights.sum() / weights[at].sum()
-        return cls(found, boost, is_labelled, unit, scale, n_outputs, groups)
+        return cls(found, boost, is_labelled, unit, scale, columns, groups)
 
     def left_out_with(self, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Σ uβy and Σ u of what is left out with each of these rows, (rows, C) and (rows, 1)."""

@@ -53,8 +53,8 @@ class Fitted:
     `model` has maps, mixing, metric and readout, for scaled rows; `settings` are those that were
     used, with what the solver decided. On the rows it was solved on: `coordinates` (n, K), their
     Gram matrix and Dirichlet form (K, K), `energies` (K,), and `log_scale_ranges` (K, 2), the
-    least and greatest log λ. `steps` has one entry for each turn. `left_out` are the rows'
-    coordinates as if each had been left out, if the solver knows them.
+    least and greatest logarithm of the metric's scales. `steps` has one entry for each turn.
+    `left_out` are the rows' coordinates as if each had been left out, if the solver knows them.
     """
 
     model: Model

@@ -68,8 +68,8 @@ def sizes(records: Mapping[str, Mapping[str, Any]]) -> str:
     if not rows:
         return ""
     return (
-        "\n## More rows, known sets, the shell\n\n`python -m lab.tables.sizes`: a process each, "
-        "with cold caches, two cores. Rows are drawn, of 20 columns; the known sets\nare cut in "
-        "ten ways, and seconds are the median of a fit.\n\n"
+        "\n## More rows, known sets, the shell\n\n`python -m lab.tables.sizes`: the first fit of a "
+        "process, imports apart; `piefs fit` with\ncold caches; two cores. Rows are drawn, of 20 "
+        "columns; the known sets are cut in ten ways, and seconds are the median of a fit.\n\n"
         + table(["", "seconds", "memory, MB", "accuracy, %"], rows)
     )

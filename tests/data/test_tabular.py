@@ -94,10 +94,36 @@ def test_more_classes_than_held_out_rows_make_a_plain_shuffle_too(load):
     assert "2 rows are held out for 3 classes" in own.notices[0]
 
 
-def test_a_class_without_training_rows_is_said(load):
-    labels = ["cat", "dog"] * 40 + ["new"] * 20
+def test_a_class_without_training_rows_does_not_count(load):
+    labels = np.array(["cat", "dog"] * 50, object)
+    labels[[80, 90, 91]] = "new"
     own = load(columns(y=labels, when=np.arange(N)), time="when")
     assert any("no training row is of class 'new'" in notice for notice in own.notices)
+    assert own.dataset.class_names == ("cat", "dog")
+    assert [len(part) for part in own.dataset.splits.values()] == [70, 14, 13]
+    assert all(set(part.y) == {0, 1} for part in own.dataset.splits.values())
+
+
+def test_held_out_rows_of_a_new_class_alone_are_refused(load):
+    labels = ["cat", "dog"] * 40 + ["new"] * 20
+    with pytest.raises(InputError, match="all held-out rows are of class 'new'"):
+        load(columns(y=labels, when=np.arange(N)), time="when")
+
+
+def test_training_rows_know_their_group(load):
+    group = np.repeat(np.arange(20), N // 20)
+    own = load(columns(who=group), group="who")
+    kept = own.dataset.train.table.column("who").astype(int)
+    for one in np.unique(kept):
+        assert len(set(own.dataset.groups[kept == one])) == 1
+    assert len(set(own.dataset.groups)) == len(set(kept))
+
+
+def test_training_rows_in_the_order_of_time_are_left_out_by_tenths(load):
+    when = np.random.default_rng(0).permutation(N)
+    own = load(columns(when=when), time="when")
+    times = own.dataset.train.table.column("when").astype(int)
+    assert (own.dataset.groups == times // 7).all()
 
 
 def test_training_rows_of_one_class_are_refused(load):
@@ -248,7 +274,7 @@ def test_nine_rows_are_too_few_and_ten_are_enough(load):
         load(columns(9))
     with pytest.raises(InputError, match="too few rows: 9"):
         load(columns(9), target=None, task="unsupervised")
-    assert [len(part) for part in load(columns(10)).dataset.splits.values()] == [6, 2, 2]
+    assert len(load(columns(10)).dataset.train) == 6
 
 
 @pytest.mark.parametrize(

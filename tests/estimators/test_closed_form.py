@@ -12,6 +12,7 @@ from sklearn.metrics import log_loss
 
 from piefs import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer, load
 from piefs.errors import InputError
+from piefs.estimators.rows import TrainingRows
 
 
 @pytest.fixture(scope="module")
@@ -256,3 +257,38 @@ model.export({str(tmp_path / "model.py")!r})
 sys.exit("jax" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_rows_of_a_group_are_left_out_together():
+    """Five visits of each of 60 patients, whose labels are noise: only a visit knows its twins."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.normal(size=(60, 3)), 5, axis=0) + 0.01 * rng.normal(size=(300, 3))
+    y, patient = np.repeat(rng.integers(2, size=60), 5), np.repeat(np.arange(60), 5)
+    alone = PIEFSClassifier(4, random_state=0).fit(X, y)
+    grouped = PIEFSClassifier(4, random_state=0).fit(X, y, groups=[f"p{i}" for i in patient])
+
+    def left_out_accuracy(model):
+        return np.mean(model.model_.readout(model.left_out_).argmax(axis=1) == y)
+
+    assert left_out_accuracy(alone) > 0.95
+    assert left_out_accuracy(grouped) < 0.8
+    assert grouped.predict_proba(X).max() < alone.predict_proba(X).max()
+
+
+def test_networks_hold_out_whole_groups():
+    X, y = make_moons(300, noise=0.25, random_state=0)
+    groups = np.arange(300) // 10
+    model = PIEFSClassifier(2, hidden=(4,), steps_per_component=210, batch_size=64, random_state=0)
+    given = TrainingRows(X, y, groups=groups)
+    settings = model.check_settings(300)
+    kept, held = given.with_rows_set_aside(settings).parts
+    assert settings.early_stopping
+    assert not set(groups[kept]) & set(groups[held])
+
+
+@pytest.mark.parametrize(
+    ("groups", "said"), [([0] * 300, "names one group"), ([0, 1], "2 labels, X has 300 rows")]
+)
+def test_groups_that_mean_nothing_are_refused(moons, groups, said):
+    with pytest.raises(InputError, match=said):
+        PIEFSClassifier(2).fit(*moons, groups=groups)

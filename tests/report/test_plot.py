@@ -31,13 +31,13 @@ def test_heatmap_colours_the_function_and_draws_its_zero_level():
     boundary = np.concatenate([path.vertices for path in ax.collections[0].get_paths()])
     np.testing.assert_allclose(boundary[:, 0], 0, atol=0.01)
     assert ax.get_title() == "f"
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("$x_1$", "$x_2$")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("x₁", "x₂")
 
 
 def test_plane_maps_has_a_titled_panel_for_each_map():
     x = np.random.default_rng(0).normal(size=(20, 2))
     axes = plot.plane_maps(lambda rows: rows, x, maps=(0, 1))
-    assert [ax.get_title() for ax in axes] == ["$\\phi_{1}$", "$\\phi_{2}$"]
+    assert [ax.get_title() for ax in axes] == ["φ₁", "φ₂"]
 
 
 def test_gram_matrix_names_the_distance_from_the_identity():
@@ -86,7 +86,7 @@ def test_scatter_has_a_legend_with_the_class_names():
     ax = plot.coordinate_scatter(phi, y, i=2, j=3, class_names=("a", "b", "c"))
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "b", "c"]
     np.testing.assert_allclose(ax.collections[0].get_offsets(), phi[:, 2:])
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("$\\phi_{3}$", "$\\phi_{4}$")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("φ₃", "φ₄")
     assert plot.coordinate_scatter(phi, y, with_key=False).get_legend() is None
 
 
@@ -179,7 +179,7 @@ def test_partial_dependence_has_a_line_for_each_map():
     curves = np.array([[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]])
     ax = plot.partial_dependence(np.array([1.0, 2.0, 3.0]), curves, name="age")
     np.testing.assert_allclose(ax.lines[1].get_xydata(), [[1, 1], [2, 3], [3, 5]])
-    assert ax.lines[1].get_label() == "$\\phi_{2}$"
+    assert ax.lines[1].get_label() == "φ₂"
     assert ax.get_xlabel() == "age"
 
 

@@ -147,10 +147,8 @@ def _check_task(task: str, data: Dataset, keywords: dict[str, Any]) -> None:
 def _fitted(estimator: Any, data: Dataset, unlabeled: np.ndarray | None) -> Any:
     """Fit, and give back what predicts: the estimator, a probe, or None without a target."""
     if not isinstance(estimator, PIEFSTransformer):
-        held_out = data.validation.x, data.validation.y
-        return estimator.fit(
-            data.train.x, data.train.y, X_unlabeled=unlabeled, validation_data=held_out
-        )
+        more = {"validation_data": (data.validation.x, data.validation.y), "groups": data.groups}
+        return estimator.fit(data.train.x, data.train.y, X_unlabeled=unlabeled, **more)
     rows = data.train.x if unlabeled is None else np.concatenate([data.train.x, unlabeled])
     estimator.fit(rows)
     data = data.in_memory

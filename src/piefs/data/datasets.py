@@ -38,8 +38,8 @@ class Dataset:
 
     `y` holds class indices into `class_names`, or numbers (float64), and then `class_names` is
     empty; `target_name` is what a figure calls them. If training rows stay in a file, `sample` are
-    some of them in memory. `standardize` says whether inputs are to be z-scored on training
-    statistics; `image_shape` is set if a row is an image.
+    some of them in memory. Training rows of one of the `groups` belong together. `standardize` says
+    whether inputs are to be scaled; `image_shape` is set if a row is an image.
     """
 
     name: str
@@ -53,6 +53,7 @@ class Dataset:
     image_shape: tuple[int, int] | None = None
     target_name: str = "y"
     sample: Split | None = None
+    groups: np.ndarray | None = None
 
     @property
     def splits(self) -> dict[str, Split]:
@@ -72,7 +73,7 @@ class Dataset:
     def head(self, n: int) -> "Dataset":
         """The same data set with at most n rows in each split: a sample for a quick look."""
         parts = {name: part.take(np.arange(len(part))[:n]) for name, part in self.splits.items()}
-        return replace(self, **parts)
+        return replace(self, **parts, groups=None if self.groups is None else self.groups[:n])
 
 
 def split_stratified(

@@ -12,13 +12,11 @@ from piefs.data.readers import read_table
 from piefs.data.rows import SelectedRows
 from piefs.data.streamed import Source, StreamedTable, encoded_rows, open_streamed
 from piefs.data.table import Table, is_missing, kind_of, listing, parse, require_column, texts
-from piefs.data.target import Target, check_training_target, read_target
+from piefs.data.target import SplitRows, Target, learnable, read_target
 from piefs.errors import InputError
 
-SplitRows = tuple[np.ndarray, np.ndarray, np.ndarray]
-"""The numbers of the rows for training, for validation and for test."""
-
 TASKS = ("auto", "classification", "regression", "unsupervised")
+TENTHS = 10  # of the time, of which each is left out as a whole
 SHARE = 0.15  # of the rows for validation and for test each
 MOST_HELD_OUT = 20_000  # rows for validation, for test, and of training to measure on, if streamed
 SAMPLE_CELLS = 2**24  # of training rows that decide the encoding of the columns
@@ -84,7 +82,7 @@ def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> 
     roles = options.roles(source)
     task, target = read_target(source, options.target, options.task, notices)
     parts = _parts(source, target, options, notices)
-    check_training_target(target, parts[0], source.source, notices)
+    target, parts = learnable(target, parts, source.source, notices)
     table, rows, places = _in_memory(source, parts, options.split_seed, notices)
     encoder = TableEncoder.fit(table.without(roles), options.missing, places[0])
     x, y = encoder.transform(table), target.y
@@ -97,6 +95,7 @@ def load_table(path: Path, options: TableOptions, *, streamed: bool = False) -> 
         description=f"{path.name}: {len(source):,} rows, {len(encoder.used)} columns used",
         standardize=True,
         target_name=options.target or "y",
+        groups=_groups_of(source, parts[0], options),
     )
     unlabeled = None
     if isinstance(source, StreamedTable):
@@ -207,6 +206,18 @@ def _ordered_by(table: Source, time: str, rows: np.ndarray) -> np.ndarray:
     values, _ = parse(cells[rows], kind)
     _require_values(table, time, "--time", rows[np.isnan(values)])
     return rows[np.argsort(values, kind="stable")]
+
+
+def _groups_of(table: Source, rows: np.ndarray, options: TableOptions) -> np.ndarray | None:
+    """What training rows belong to: the values of `group`, or each to a tenth of the time."""
+    if options.group is not None:
+        cells = texts(table.column(options.group))[rows].astype(str)
+        return np.unique(cells, return_inverse=True)[1]
+    if options.time is None:
+        return None
+    found = np.empty(len(table), int)
+    found[_ordered_by(table, options.time, rows)] = np.arange(len(rows)) * TENTHS // len(rows)
+    return found[rows]
 
 
 def _require_values(table: Source, name: str, option: str, rows: np.ndarray) -> None:

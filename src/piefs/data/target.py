@@ -13,6 +13,10 @@ FEW_NUMBERS = 30  # at most so many distinct whole numbers are classes, unless t
 SLIPS = 0.1  # at most such a share of words among numbers are slips, not classes
 
 
+SplitRows = tuple[np.ndarray, np.ndarray, np.ndarray]
+"""The numbers of the rows for training, for validation and for test."""
+
+
 @dataclass(frozen=True)
 class Target:
     """A class index or a number for each row, and which rows have one; numbers have no names."""
@@ -121,16 +125,28 @@ def _class_names(names: list[str], n_rows: int, about: str) -> tuple[str, ...]:
     return tuple(names)
 
 
-def check_training_target(
-    target: Target, rows: np.ndarray, source: str, notices: list[str]
-) -> None:
-    """The training rows have two classes, or two numbers, to learn from."""
-    found = np.unique(target.y[rows])
+def learnable(
+    target: Target, parts: SplitRows, source: str, notices: list[str]
+) -> tuple[Target, SplitRows]:
+    """The target and the rows of each split without the classes that no training row has."""
+    found = np.unique(target.y[parts[0]])
     if len(found) == 1 and target.class_names != ("all",):
         raise InputError(
             f"{source}: the training rows all have the same target; give more rows or split "
             "otherwise"
         )
-    if absent := [name for i, name in enumerate(target.class_names) if i not in found]:
-        shown = listing(map(repr, absent))
-        notices.append(f"no training row is of class {shown}, so it is never predicted")
+    is_here = np.isin(np.arange(len(target.class_names)), found)
+    if is_here.all():
+        return target, parts
+    train, validation, test = (rows[is_here[target.y[rows]]] for rows in parts)
+    absent = [name for name, here in zip(target.class_names, is_here, strict=True) if not here]
+    n = len(parts[1]) + len(parts[2]) - len(validation) - len(test)
+    if not len(validation) or not len(test):
+        raise InputError(f"{source}: all held-out rows are of class {absent[0]!r}; split otherwise")
+    notices.append(
+        f"no training row is of class {listing(map(repr, absent))}: it cannot be learned, and its "
+        f"{n:,} held-out rows do not count"
+    )
+    y = np.where(target.y < 0, -1, (np.cumsum(is_here) - 1)[target.y]).astype(target.y.dtype)
+    names = tuple(name for name in target.class_names if name not in absent)
+    return Target(y, target.known, names), (train, validation, test)

@@ -15,7 +15,7 @@ from piefs.estimators.dask import by_block
 from piefs.estimators.decisions import decided
 from piefs.estimators.inputs import is_dask
 from piefs.estimators.keywords import Configurable
-from piefs.estimators.rows import TrainingRows, checked_weight
+from piefs.estimators.rows import TrainingRows, checked_weight, group_numbers
 from piefs.training.callbacks import Callback, ProgressPrinter
 from piefs.training.config import Settings
 from piefs.training.evaluation import evaluate
@@ -49,6 +49,7 @@ class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
         sample_weight: Any = None,
         X_unlabeled: Any = None,
         validation_data: tuple[np.ndarray, np.ndarray] | None = None,
+        groups: Any = None,
     ) -> None:
         """Fit validated arrays and set the fitted attributes.
 
@@ -57,6 +58,7 @@ class BasePIEFS(Coordinates, Configurable, auto_wrap_output_keys=()):
         weight = checked_weight(sample_weight, X)
         unlabeled = None if X_unlabeled is None else self._checked(X_unlabeled)
         given = TrainingRows(X, targets, weight, class_weight, unlabeled, validation_data)
+        given = given if groups is None else replace(given, groups=group_numbers(groups, X))
         settings = self._settings_for(given)
         given, devices = given.with_rows_set_aside(settings), devices_in_use()
         scaling = given.scaling(settings, devices, standardize=self.standardize)
@@ -114,6 +116,7 @@ class Predictor(BasePIEFS):
         *,
         X_unlabeled: Any = None,
         validation_data: tuple[Any, Any] | None = None,
+        groups: Any = None,
     ) -> Self:
         """Learn coordinates and readout from rows and their class labels or numbers.
 
@@ -131,6 +134,9 @@ class Predictor(BasePIEFS):
         validation_data
             Rows and labels to score while networks descend, and for early stopping; the solvers
             "eigen" and "spectral" do not use them.
+        groups
+            A label for each row, of what it belongs to (a patient, a machine, a session). Rows of a
+            group are left out, or held out, together: the model is judged by new groups.
         """
         X, targets, task = self._learned_targets(X, y, sample_weight)
         if validation_data is not None:
@@ -144,6 +150,7 @@ class Predictor(BasePIEFS):
             sample_weight=sample_weight,
             X_unlabeled=X_unlabeled,
             validation_data=validation_data,
+            groups=groups,
         )
         return self
 

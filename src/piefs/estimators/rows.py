@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import GroupShuffleSplit, train_test_split
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from piefs.core.model import Scaling
 from piefs.data.rows import Rows, ScaledRows, is_lazy, quick, scratch, taken
@@ -42,6 +42,7 @@ class TrainingRows:
     class_weight: Any = None
     unlabeled: Rows | None = None
     held_out: tuple[Rows, np.ndarray] | None = None
+    groups: np.ndarray | None = None
     parts: tuple[np.ndarray, np.ndarray] | None = None
 
     def facts(self, solver: str | None) -> Facts:
@@ -58,24 +59,26 @@ class TrainingRows:
     def with_rows_set_aside(self, settings: Settings) -> "TrainingRows":
         """The same with rows held out, if the settings need some and none are given.
 
-        Every class keeps its share of them if it can.
+        Whole groups, if there are any; else every class keeps its share of them if it can.
         """
         if self.targets is None or self.held_out is not None or not settings.early_stopping:
             return self
         n, is_streamed = len(self.X), is_lazy(self.X)
         n_held = max(1, round(settings.held_out * n))
         n_held = min(n_held, MOST_HELD_OUT) if is_streamed else n_held
-        strata = _strata(self.targets, n_held)
-        parts = train_test_split(
-            np.arange(n), test_size=n_held, stratify=strata, random_state=settings.seed
-        )
-        kept, held = map(np.asarray, parts)
+        options: dict[str, Any] = {"test_size": n_held / n, "random_state": settings.seed}
+        if self.groups is not None:
+            kept, held = next(GroupShuffleSplit(1, **options).split(self.groups, None, self.groups))
+        else:
+            options |= {"test_size": n_held, "stratify": _strata(self.targets, n_held)}
+            kept, held = map(np.asarray, train_test_split(np.arange(n), **options))
         kept = np.sort(kept) if is_streamed else kept  # neighbours in a file stay so
         return replace(
             self,
             X=taken(self.X, kept),
             targets=self.targets[kept],
             weight=None if self.weight is None else self.weight[kept],
+            groups=None if self.groups is None else self.groups[kept],
             held_out=(self.X[held], self.targets[held]),
             parts=(kept, held),
         )
@@ -109,7 +112,7 @@ class TrainingRows:
             by_class = compute_sample_weight(self.class_weight, self.targets)
             label_weight = by_class if label_weight is None else by_class * label_weight
         targets = None if self.targets is None else _as(dtype, self.targets)
-        samples = Samples(x, targets, self.weight, label_weight, devices=devices)
+        samples = Samples(x, targets, self.weight, label_weight, self.groups, devices)
         if self.unlabeled is not None:
             samples = _followed_by(samples, _scaled(self.unlabeled, scaling, dtype))
         check_reach(samples.x)
@@ -161,6 +164,7 @@ def _followed_by(samples: Samples, unlabeled: Rows) -> Samples:
         target=None if samples.target is None else extended(samples.target, 0),
         weight=extended(samples.weights, 1),
         label_weight=extended(samples.label_weights, 0),
+        groups=None if samples.groups is None else extended(samples.groups, -1),
     )
 
 
@@ -220,6 +224,16 @@ def checked_weight(sample_weight: Any, X: Rows) -> np.ndarray | None:
             "precision; only their ratios count, so divide them by their mean"
         )
     return weight
+
+
+def group_numbers(groups: Any, X: Rows) -> np.ndarray:
+    """The group of each row as a number; two at least, since one is left out at a time."""
+    names, numbers = np.unique(column_or_1d(groups), return_inverse=True)
+    if len(numbers) != len(X):
+        raise InputError(f"groups has {len(numbers):,} labels, X has {len(X):,} rows")
+    if len(names) < 2:
+        raise InputError("groups names one group for all rows; leave it out, or name two at least")
+    return numbers
 
 
 def check_scaling(scaling: Scaling, dtype: np.dtype) -> None:

@@ -111,7 +111,10 @@ class Settings:
         if "hidden" in asked:
             require("hidden", asked["hidden"], WIDTHS)
             found["hidden"] = tuple(map(int, asked["hidden"]))
-        found["weighting"] = usual = Dampened() if solver == "sequential" else ALL_AT_ONCE
+        usual = settings.weighting
+        if isinstance(usual, Dampened) != (solver == "sequential"):
+            usual = Dampened() if solver == "sequential" else ALL_AT_ONCE
+        found["weighting"] = usual
         if "weighting" in asked:
             asked["weighting"] = _as_weighting(asked["weighting"], solver)
             found["weighting"] = _filled(asked["weighting"], usual)

@@ -97,7 +97,7 @@ def partial_dependence(
     for k, curve in enumerate(curves.T):
         ax.plot(values, curve, line, color=style.class_color(k), label=style.phi_name(k), ms=4)
     ax.axhline(0, color=style.GUIDE, linewidth=0.6, zorder=0)
-    ax.set(xlabel=style.shortened(name, 40), ylabel="mean of $\\phi_k$")
+    ax.set(xlabel=style.shortened(name, 40), ylabel="mean of φₖ")
     return ax
 
 

@@ -45,7 +45,7 @@ def plane_heatmap(
     rows, extent = grid_of(x)
     n, points = int(len(rows) ** 0.5), x[:N_POINTS].T
     values = np.asarray(function(rows)).reshape(n, n)
-    ax.set(title=title, xlabel="$x_1$", ylabel="$x_2$")
+    ax.set(title=title, xlabel="x₁", ylabel="x₂")
     look: Any = {"extent": extent, "aspect": "auto", "interpolation": "bilinear"}
     image = ax.imshow(values, origin="lower", **look)
     if contour and values.min() < 0 < values.max():
@@ -99,5 +99,5 @@ def plane_metric(
     look: Any = {"facecolors": "none", "edgecolors": style.INK, "linewidths": 0.8}
     ax.add_collection(EllipseCollection(lengths[:, 1], lengths[:, 0], angles, **place, **look))
     ax.set_aspect("equal")
-    ax.set(xlabel="$x_1$", ylabel="$x_2$")
+    ax.set(xlabel="x₁", ylabel="x₂")
     return ax

@@ -107,7 +107,7 @@ SCHEDULES: dict[str, Method] = {
     "paper": ours(preset="paper"),
     "sequential": ours(solver="sequential"),
     "joint": ours(solver="joint"),
-    "nested": ours(),
+    "nested": ours(solver="nested"),
     "paper, polished": polished,
 }
 

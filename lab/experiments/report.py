@@ -21,9 +21,9 @@ LEADING = ("1", "2", "4", "8", "16")
 
 INTRODUCTION = """# Past the paper
 
-What the preset `default` reaches: all K = 16 maps at once, in order (`solver="nested"`),
-whitened. Settings were chosen on validation rows of MNIST, of the CIFAR-10 embedding and of HTRU2
-(LOG.md has the trials) and are the same in all sections but the last two, which state theirs. Each
+What the defaults reach, K = 16: the closed form, or for MNIST and the CIFAR-10 embedding networks
+(all maps at once, in order, whitened). Settings were chosen on validation rows (LOG.md has the
+trials) and are the same in all sections but the last two, which state theirs. Each
 table is made from the records in `results/beyond/records/`, which hold seeds, splits, versions and
 times, and the settings of our classifiers and regressors; `python -m lab.experiments` makes what is
 missing, `python -m lab.experiments.report` this page. Figures are means ± standard deviations over

@@ -19,7 +19,7 @@ from piefs.app.options import Quiet, command
 from piefs.app.predict import predict, score, transform
 from piefs.app.tune import tune
 from piefs.errors import InputError, PiefsError
-from piefs.report import EVIDENCE
+from piefs.report import EVIDENCE, PAGE
 from piefs.training.runtime import end, keep_compiled
 
 INTERRUPTED = 130  # what shells call a program that Ctrl-C has ended
@@ -54,9 +54,9 @@ def report(
         raise InputError(f"{run} has no {EVIDENCE}; fit again without --no-report")
     from piefs.report.page import write_page
 
-    page = write_page(run)
+    write_page(run)
     if not quiet:
-        typer.echo(f"The report is in {page}.")
+        typer.echo(f"The report is in {run / PAGE}.")
 
 
 for one in (demo, fit, tune, transform, predict, score, inspect, export, report, eigen):

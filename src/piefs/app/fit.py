@@ -3,6 +3,7 @@
 import json
 import warnings
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from piefs import app
+from piefs.app.clock import Clock, in_phases
 from piefs.app.folder import RunFolder, TableDetails
 from piefs.app.options import Folder, Force, Json, Lazy, Machine, ModelOptions, Quiet, Seed, Source
 from piefs.data import BUILTIN, Dataset, load
@@ -157,7 +160,9 @@ def _run(
     with sharded(devices), warnings.catch_warnings():
         warnings.simplefilter("ignore", TrainingWarning)
         warnings.filterwarnings("ignore", "batch_size=.* is clipped")
-        return run(data, out, **options, callbacks=[ProgressBar(console)])
+        tell = partial(console.print, style="dim", soft_wrap=True)
+        options |= {"clock": Clock(app.begun), "tell": tell, "callbacks": [ProgressBar(console)]}
+        return run(data, out, **options)
 
 
 def describe(console: Console, data: Dataset, table: TableDetails | None = None) -> None:
@@ -207,7 +212,7 @@ def _tell_results(console: Console, metrics: dict[str, Any], out: Path, *, as_js
         console.print(f"Maps stopped once they no longer improved: {saved} were not needed.")
     rate = f", {metrics['steps_per_second']:,.0f} steps a second" if steps else ""
     where = f"Model, metrics and figures are in [bold]{out}[/bold]."
-    console.print(f"{metrics['seconds']:.1f} s{rate}. {where}", soft_wrap=True)
+    console.print(f"{in_phases(metrics)}{rate}. {where}", soft_wrap=True)
     page = RunFolder(out).report
     if page.is_file():
         console.print(f"What was learned, on one page: [bold]{page}[/bold]", soft_wrap=True)

@@ -1,13 +1,14 @@
 """A run: fit a model on a data set, measure it, and leave everything in one folder."""
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from piefs.app.clock import Clock
 from piefs.app.folder import RunFolder, TableDetails
 from piefs.data import Dataset
 from piefs.data.files import library_versions, write_json
@@ -16,7 +17,8 @@ from piefs.estimators import PIEFSClassifier, PIEFSRegressor, PIEFSTransformer
 from piefs.estimators.decisions import rows_to_learn_from
 from piefs.estimators.persistence import save
 from piefs.report.scores import evaluate, probe
-from piefs.training.callbacks import Callback, write_history
+from piefs.training.callbacks import Callback, in_words, write_history
+from piefs.training.config import Settings
 from piefs.training.runtime import entered_by_first, leave
 from piefs.training.sharding import devices_in_use
 from piefs.training.solvers import DESCENT
@@ -27,6 +29,8 @@ ESTIMATORS: dict[str, type] = {
     "unsupervised": PIEFSTransformer,
 }
 CHECKPOINT_SECONDS = 5.0
+DRAWING_SECONDS, BASELINE_SECONDS, BASELINE_CELLS = 2.5, 5e-6, 4_000_000
+"""What scores, pictures and page take, baselines apart; those by rows × columns, up to a number."""
 
 
 def run(
@@ -41,6 +45,8 @@ def run(
     force: bool = False,
     checkpoint_seconds: float = CHECKPOINT_SECONDS,
     callbacks: Sequence[Callback] = (),
+    clock: Clock | None = None,
+    tell: Callable[[str], object] = lambda plan: None,
     **keywords: Any,
 ) -> dict[str, Any]:
     """Fit with the given estimator keywords, write the run folder, return its metrics.
@@ -49,7 +55,10 @@ def run(
     coordinates: scikit-learn's logistic regression, or least squares if the target is a number.
     With `figures` the folder has pictures of what was learned, with `report` a page about the run.
     Of several processes the first one writes and measures; the others return without metrics.
+    The `clock` may have begun earlier; `tell` hears how the model will be found and how long it
+    will take.
     """
+    clock = clock or Clock()
     _check_task(task, data, keywords)
     table, folder = table or TableDetails.of_numbers(data), RunFolder(out)
     estimator = ESTIMATORS[task](**{"standardize": data.standardize, **keywords})
@@ -61,7 +70,9 @@ def run(
     )
     devices = devices_in_use()
     # Callbacks come after the settings, since with some "auto" would choose networks.
-    checkpoint, begun = None, time.monotonic()
+    tell(plan_in_words(settings, data, report=report))
+    clock.end("reading")
+    checkpoint = None
     if settings.solver in DESCENT:
         from piefs.training.checkpoint import Checkpoint
 
@@ -73,58 +84,73 @@ def run(
             leave()
         if devices.process > 0:
             return {}
-        seconds = time.monotonic() - begun if checkpoint is None else checkpoint.seconds
-        data = data.in_memory
-        metrics = {"dataset": data.name, "task": task} | evaluate(estimator, readout, data)
-        metrics |= _account(estimator, seconds)
-        save(estimator, folder.model, table.document(data))
-        if estimator.history_:
-            write_history(folder.history, estimator.history_)
-        if figures or report:
-            _draw(folder, estimator, readout, data, table, metrics, figures=figures, report=report)
-        write_json(folder.metrics, metrics)
+        clock.end("fitting")
+        earlier = None if checkpoint is None else checkpoint.seconds
+        left = partial(_left_in, folder, estimator, readout, data.in_memory, table, task)
+        metrics = left(clock, earlier, figures=figures, report=report)
         for path in folder.checkpoints:
             path.unlink()
-        if report:
-            from piefs.report.page import write_page
-
-            write_page(folder.path)
     return metrics
 
 
-def _draw(
+def _left_in(
     folder: RunFolder,
     estimator: Any,
     readout: Any,
     data: Dataset,
     table: TableDetails,
-    metrics: dict[str, Any],
+    task: str,
+    clock: Clock,
+    fitting: float | None,
     *,
     figures: bool,
     report: bool,
-) -> None:
-    """The pictures, and what the page is made from."""
-    from piefs.report.evidence import collect
-    from piefs.report.pictures import pictures, write_pngs
+) -> dict[str, Any]:
+    """Leave model, history, pictures, page and, last, the metrics in a folder."""
+    metrics: dict[str, Any] = {"dataset": data.name, "task": task}
+    metrics |= evaluate(estimator, readout, data) | _account(estimator)
+    save(estimator, folder.model, table.document(data))
+    if estimator.history_:
+        write_history(folder.history, estimator.history_)
+    if figures or report:
+        from piefs.report.evidence import collect
+        from piefs.report.page import write_page
+        from piefs.report.pictures import pictures, write_pngs
 
-    about: Any = {"task": metrics["task"], "encoder": table.encoder, "notices": table.notices}
-    evidence = collect(estimator, readout, data, **about, with_baselines=report)
-    if figures:
-        drawn = pictures(evidence, metrics, estimator.history_, estimator)
-        write_pngs(folder.figures, drawn)
-    if report:
-        write_json(folder.evidence, evidence, indent=None)
+        about: Any = {"task": task, "encoder": table.encoder, "notices": table.notices}
+        evidence = collect(estimator, readout, data, **about, with_baselines=report)
+        clock.end("measuring")
+        if figures:
+            drawn = pictures(evidence, metrics, estimator.history_, estimator)
+            write_pngs(folder.figures, drawn)
+        if report:
+            write_json(folder.evidence, evidence, indent=None)
+            write_page(folder.path, metrics, lambda: clock.told(metrics, fitting))
+    clock.told(metrics, fitting)
+    write_json(folder.metrics, metrics)
+    return metrics
 
 
-def _account(estimator: Any, seconds: float) -> dict[str, Any]:
-    """How long it took, with which settings and versions, and what it warned of."""
+def plan_in_words(settings: Settings, data: Dataset, *, report: bool) -> str:
+    """How a model will be found, and how long that takes; networks show the time left instead."""
+    if settings.solver != "eigen":
+        return f"{settings.total_steps:,} steps of networks (solver {settings.solver})."
+    from piefs.training.eigen import expected_seconds
+
+    n, d = data.train.x.shape
+    fitting = expected_seconds(n, d)
+    rest = DRAWING_SECONDS + BASELINE_SECONDS * min(n * d, BASELINE_CELLS) if report else 0.0
+    whole = f", about {in_words(max(fitting + rest, 1))} with scores and page" if report else ""
+    return f"In closed form (solver eigen): about {in_words(max(fitting, 1))} to fit{whole}."
+
+
+def _account(estimator: Any) -> dict[str, Any]:
+    """The steps it took, with which settings and versions, and what it warned of."""
     steps, settings = estimator.n_iter_, estimator.settings_
     return {
         "steps": steps,
         "steps_saved": settings.total_steps - steps if steps else 0,
         "warnings": [asdict(finding) for finding in estimator.warnings_],
-        "seconds": seconds,
-        "steps_per_second": steps / seconds,
         "versions": library_versions(),
         "config": settings.document(),
     }

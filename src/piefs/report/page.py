@@ -6,7 +6,7 @@ The template escapes every string; only our own script, style and pictures are m
 import base64
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -38,15 +38,29 @@ PALETTE = {
 }
 
 
-def write_page(run: str | Path) -> Path:
-    """Write the page of a finished run from the files in its folder; no data, no fit."""
+def write_page(
+    run: str | Path,
+    metrics: Document | None = None,
+    drawn: Callable[[], object] = lambda: None,
+) -> None:
+    """Write the page of a run from the files in its folder; no data, no fit.
+
+    While a run still goes on, its metrics are given, and `drawn` completes them: it is called once
+    all pictures are drawn.
+    """
     run = Path(run)
     evidence = read_evidence(run / EVIDENCE)
-    metrics = read_document(run / "metrics.json", "fit again: its metrics are written last")
+    if metrics is None:
+        metrics = read_document(run / "metrics.json", "fit again: its metrics are written last")
     estimator, model = load_with_document(run / "model")
     with reading(run / EVIDENCE, "fit again"):
-        drawn = pictures(evidence, metrics, _read_history(run / "history.csv"), estimator)
-        del drawn["rows"]  # the page has a scatter of its own
+        sections = pictures(evidence, metrics, _read_history(run / "history.csv"), estimator)
+        del sections["rows"]  # the page has a scatter of its own
+        figures = {
+            section: {name: Markup(as_svg(name, draw)) for name, draw in made.items()}
+            for section, made in sections.items()
+        }
+        drawn()
         settings = settings_in_use(metrics["config"])
         probe = ", linear probe" if metrics["task"] == "unsupervised" else ""
         ours = {"name": f"PIEFS{probe}", "scores": metrics, "note": ""}
@@ -60,10 +74,7 @@ def write_page(run: str | Path) -> Path:
             findings=findings(metrics, evidence),
             methods=methods,
             best=_best(methods),
-            figures={
-                section: {name: Markup(as_svg(name, draw)) for name, draw in made.items()}
-                for section, made in drawn.items()
-            },
+            figures=figures,
             by_class=_by_class(evidence),
             clip=estimator.model_.scaling.clip,
             many_classes=len(evidence["data"]["class_names"]) > MANY_CLASSES,
@@ -73,7 +84,6 @@ def write_page(run: str | Path) -> Path:
             palette=PALETTE,
         )
     write_bytes(run / PAGE, text.encode())
-    return run / PAGE
 
 
 def _read_history(path: Path) -> list[dict[str, float]]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from piefs.core.kernel import Kernel, KernelMaps, learned, typical_distance
+from piefs.core.kernel import STEPS, Kernel, KernelMaps, learned, typical_distance
 from piefs.core.model import Model, Readout
 from piefs.core.ritz import leading_of_diagonal_and_rank, whitening
 from piefs.errors import InputError
@@ -57,6 +57,8 @@ ROWS_IN_DOUBLE, ROWS_FOR_MORE, MANY_ROWS = 3000, 5000, 100_000
 the third, where they would take too long, there are more landmarks and rows for the metric."""
 
 LANDMARKS, MORE_LANDMARKS = 1500, 2000
+COSTS = (0.08, 0.37e-9, 0.07e-9, 0.12e-9, 0.32e-9, 0.0225e-9)
+"""Seconds of a fit on two cores of 75 GFLOP/s: in all, and an operation of each kind."""
 FOLLOWS = 0.1  # a label: the least correlation
 
 
@@ -109,6 +111,15 @@ def solve(
         np.tile([-log_lam.max(), -log_lam.min()], (k, 1)),
         left_out=left_out if is_whole else None,
     )
+
+
+def expected_seconds(n: int, d: int) -> float:
+    """How long a fit of n rows of d columns takes on two common cores, by those of LOG.md."""
+    rows = METRIC_ROWS if n <= ROWS_FOR_MORE else MORE_METRIC_ROWS
+    r = min(n, rows, max(20, int(np.sqrt(2 * METRIC_ELEMENTS / d))))
+    m = min(n, MORE_LANDMARKS if ROWS_FOR_MORE < n <= MANY_ROWS else LANDMARKS)
+    kinds = (1, STEPS * r**2 * d, STEPS * r**3, m**3, n * m * d, n * m**2)
+    return float(np.dot(COSTS, kinds))
 
 
 def orthonormal(

@@ -149,10 +149,57 @@ def test_what_is_no_table_is_refused_at_once(of_array):
             of_array.predict(no_table)
 
 
-def test_fitting_a_collection_says_what_to_do_instead(moons, frame):
-    for rows in (da.from_array(moons[0]), dd.from_pandas(frame, npartitions=2)):
-        with pytest.raises(InputError, match="to_parquet"):
-            PIEFSClassifier(**flat(**TINY)).fit(rows, moons[1])
+def wide(n=900):
+    """More rows than a piece or a block of the test below."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(n, 3))
+    return x, (x[:, 0] * x[:, 1] + 0.3 * rng.normal(size=n) > 0).astype(int)
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Three pieces of four blocks each."""
+    monkeypatch.setattr("piefs.estimators.dask.CHUNK_ROWS", 400)
+    monkeypatch.setattr("piefs.training.features.BLOCK_ROWS", 100)
+    monkeypatch.setattr("piefs.training.evaluation.BLOCK_ROWS", 100)
+    monkeypatch.setattr("piefs.estimators.rows.SCALING_ROWS", 400)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_fit_of_far_rows_is_that_of_rows_in_memory(small_pieces, monkeypatch, weighted):
+    monkeypatch.setattr("piefs.training.features.KEPT_ELEMENTS", 10_000)
+    x, y = wide()
+    weight = np.random.default_rng(1).uniform(0.5, 2, len(x)) if weighted else None
+    near = PIEFSClassifier(4, random_state=0).fit(x, y, weight)
+    rows, labels = da.from_array(x, chunks=(70, 2)), da.from_array(y, chunks=500)
+    far = PIEFSClassifier(4, random_state=0).fit(rows, labels, weight)
+    np.testing.assert_allclose(far.coordinates_, near.coordinates_, atol=1e-8)
+    np.testing.assert_allclose(far.left_out_, near.left_out_, atol=1e-8)
+    np.testing.assert_allclose(far.predict_proba(x), near.predict_proba(x), atol=1e-8)
+
+
+def test_a_frame_is_fitted_with_its_names(small_pieces):
+    x, _y = wide()
+    table = pd.DataFrame(x, columns=["a", "b", "c"])
+    far = PIEFSRegressor(3, random_state=0).fit(dd.from_pandas(table, npartitions=3), x[:, 0] ** 2)
+    near = PIEFSRegressor(3, random_state=0).fit(table, x[:, 0] ** 2)
+    assert far.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(far.predict(table), near.predict(table), atol=1e-8)
+
+
+def test_networks_are_fitted_on_a_copy_of_far_rows(moons, labels):
+    found = PIEFSClassifier(**flat(**TINY)).fit(da.from_array(moons[0], chunks=90), labels)
+    same(
+        found.predict(moons[0]),
+        PIEFSClassifier(**flat(**TINY)).fit(*moons[:1], labels).predict(moons[0]),
+    )
+
+
+def test_gaps_in_far_rows_are_refused():
+    x, y = wide(200)
+    x[150, 1] = np.nan
+    with pytest.raises(InputError, match="column 1 has gaps"):
+        PIEFSClassifier(2).fit(da.from_array(x, chunks=60), y)
 
 
 def test_what_travels_is_small_and_the_estimator_stays_as_it_was(of_frame, frame):

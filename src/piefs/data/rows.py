@@ -8,7 +8,7 @@ rows asked for and by one group of rows in a file.
 import math
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -30,6 +30,19 @@ class LazyRows:
     dtype: np.dtype
     ndim = 2
     rows: Any
+    is_far = False
+    """Whether the rows are on other machines, where functions of blocks of them are computed."""
+
+    def mapped(self, function: Callable[..., Any], size: int, *along: np.ndarray) -> Iterator[Any]:
+        """function(first row, block, …) of consecutive blocks of far rows, in order.
+
+        It is also given what of the arrays `along` belongs to the block.
+        """
+        raise NotImplementedError
+
+    def summed(self, function: Callable[..., Any], size: int, *along: np.ndarray) -> Any:
+        """The sum of what it gives for all blocks: of arrays, or of tuples of arrays."""
+        raise NotImplementedError
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -49,12 +62,53 @@ Rows = np.ndarray | LazyRows
 """A matrix that gives rows by slice or by an array of row numbers."""
 
 
+def is_far(rows: Any) -> TypeGuard[LazyRows]:
+    """Whether functions of blocks are computed elsewhere; see `LazyRows`."""
+    return getattr(rows, "is_far", False)
+
+
+def added(parts: Iterable[Any]) -> Any:
+    """The sum of arrays, or of tuples of arrays place by place."""
+    return reduce(lambda a, b: tuple(map(np.add, a, b)) if isinstance(a, tuple) else a + b, parts)
+
+
+def block_sum(
+    function: Callable[..., Any],
+    rows: Rows,
+    size: int,
+    *along: np.ndarray,
+    share_of: Callable[[Iterable[int]], Iterable[int]] = iter,
+) -> Any:
+    """Σ function(first row, block, …) over blocks of rows, or a share of them."""
+    if is_far(rows):
+        return rows.summed(function, size, *along)
+    starts = share_of(range(0, len(rows), size))
+    parts = [slice(0, 0), *(slice(i, i + size) for i in starts)]  # a share may have no block
+    return added(function(i.start, rows[i], *(a[i] for a in along)) for i in parts)
+
+
 class ScaledRows(LazyRows):
     """Rows that are scaled in double precision when they are read, then rounded to `dtype`."""
 
     def __init__(self, rows: Rows, scaling: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None:
         self.rows, self.scaling = rows, scaling
         self.shape, self.dtype = (len(rows), rows.shape[1]), np.dtype(dtype)
+        self.is_far = is_far(rows)
+
+    def mapped(self, function: Callable[..., Any], size: int, *along: np.ndarray) -> Iterator[Any]:
+        return self.rows.mapped(self._of_scaled(function), size, *along)
+
+    def summed(self, function: Callable[..., Any], size: int, *along: np.ndarray) -> Any:
+        return self.rows.summed(self._of_scaled(function), size, *along)
+
+    def _of_scaled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """The function of scaled rows as one of the rows themselves, without a hold on these."""
+        scaling, dtype = self.scaling, self.dtype
+
+        def of_rows(first: int, block: np.ndarray, *along: np.ndarray) -> Any:
+            return function(first, ScaledRows(block, scaling, dtype)[:], *along)
+
+        return of_rows
 
     def __getitem__(self, index: Any) -> np.ndarray:
         read = self.rows[index]
@@ -166,10 +220,10 @@ def blocks_of(rows: Rows) -> Iterator[np.ndarray]:
 
 
 def quick(rows: Rows) -> Rows:
-    """The rows, copied to a scratch file if reading one means decoding a group of them."""
+    """The rows, copied to a scratch file if reading one means decoding or fetching many."""
     source = rows
-    while isinstance(source, LazyRows) and not isinstance(source, GroupedRows):
-        source = source.rows
+    while hasattr(source, "rows"):
+        source = source.rows  # pyright: ignore
     return rows if isinstance(source, np.ndarray) else spooled(blocks_of(rows), rows.dtype)
 
 

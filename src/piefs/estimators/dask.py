@@ -1,21 +1,78 @@
-"""Dask collections as input: what is asked of them is computed when they are, block by block.
+"""Dask collections: rows to fit that stay on a cluster, and rows to predict, block by block.
 
-A block of rows is given to the same method that takes arrays and tables in memory, so results are
-the same, and so are the checks: they are made at once, on a row that stands for all.
+A fit sends functions to where the rows are, and takes their sums: it is the fit of one process. In
+prediction a block of rows is given to the same method that takes arrays and tables in memory, so
+results are the same, and so are the checks: they are made at once, on a row that stands for all.
 """
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from piefs.data.rows import LazyRows, added
 from piefs.errors import InputError
 
 LEFT_BEHIND = (
     *("coordinates_", "left_out_", "history_"),  # new rows do not need them
     *("feature_names_in_", "_sklearn_output_config"),  # what they decide is decided here
 )
+
+
+CHUNK_ROWS = 2**16
+"""Rows of a piece: a whole number of the blocks that are summed in one process."""
+
+AT_ONCE = 8  # pieces that are computed before the next ones are asked for
+
+
+class DaskRows(LazyRows):
+    """The rows of a Dask array or dataframe, where a fit finds them."""
+
+    is_far = True
+
+    def __init__(self, X: Any) -> None:
+        array = X.to_dask_array(lengths=True) if hasattr(X, "to_dask_array") else X
+        if array.ndim != 2 or np.isnan(array.shape).any():
+            raise InputError(f"a fit takes a Dask array of shape (rows, columns), not {X!r}")
+        self.array = array.rechunk((CHUNK_ROWS, -1))
+        self.shape, self.dtype = array.shape, array.dtype
+
+    def __getitem__(self, index: Any) -> np.ndarray:
+        return np.asarray(self.array[index].compute())
+
+    def mapped(self, function: Any, size: int, *along: np.ndarray) -> Iterator[Any]:
+        """function(first row, block, …) of all blocks, in order."""
+        for found in self._computed(_of_blocks, function, size, along):
+            yield from found
+
+    def summed(self, function: Any, size: int, *along: np.ndarray) -> Any:
+        """The sum of what it gives for all blocks."""
+        return added(self._computed(_sum_of_blocks, function, size, along))
+
+    def _computed(self, what: Any, function: Any, size: int, along: Any) -> Iterator[Any]:
+        from dask.base import compute
+        from dask.delayed import delayed
+
+        pieces = self.array.to_delayed().ravel()
+        tasks = []
+        for i, piece in enumerate(pieces):
+            start = i * CHUNK_ROWS
+            own = [a[start : start + CHUNK_ROWS] for a in along]
+            tasks.append(delayed(what)(function, piece, start, size, *own))
+        for i in range(0, len(tasks), AT_ONCE):
+            yield from compute(*tasks[i : i + AT_ONCE])
+
+
+def _of_blocks(function: Any, piece: Any, first: int, size: int, *along: Any) -> list[Any]:
+    starts = range(0, len(piece), size)
+    blocks = ([a[i : i + size] for a in (np.asarray(piece), *along)] for i in starts)
+    return [function(first + i, *block) for i, block in zip(starts, blocks, strict=True)]
+
+
+def _sum_of_blocks(*arguments: Any) -> Any:
+    return added(_of_blocks(*arguments))
 
 
 def by_block(estimator: Any, method: str, X: Any) -> Any:

@@ -22,12 +22,6 @@ ADVICE = (
 )
 
 
-ADVICE_ON_DASK = (
-    "a Dask collection cannot be fitted: write it to files, X.to_parquet(folder), and fit "
-    "piefs.open_rows(folder) (docs/cluster.md), or give X.compute() if it fits into memory"
-)
-
-
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask collection, found without importing Dask."""
     return hasattr(X, "__dask_graph__")
@@ -39,7 +33,11 @@ def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
     Rows that are read when needed stay what they are.
     """
     if is_dask(X):
-        raise InputError(ADVICE_ON_DASK)
+        from piefs.estimators.dask import DaskRows
+
+        _check_feature_names(estimator, X._meta, reset=keywords.get("reset", True))
+        X, y = DaskRows(X), tuple(one.compute() if is_dask(one) else one for one in y)
+        keywords["names_are_checked"] = True
     if is_lazy(X):
         return _checked_lazily(estimator, X, *y, **keywords)
     try:
@@ -59,14 +57,21 @@ def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
 
 
 def _checked_lazily(
-    estimator: Any, X: Rows, *y: Any, reset: bool = True, multi_output: bool = False, **_: Any
+    estimator: Any,
+    X: Rows,
+    *y: Any,
+    reset: bool = True,
+    multi_output: bool = False,
+    names_are_checked: bool = False,
+    **_: Any,
 ) -> Any:
     """The same without a look at all numbers, which would take a pass: gaps are met in reading."""
     if len(X.shape) != 2 or not len(X) or np.dtype(X.dtype).kind not in "biuf":
         raise InputError(
             f"rows that are read when needed form a matrix of numbers, not {X.dtype}{list(X.shape)}"
         )
-    _check_feature_names(estimator, X, reset=reset)
+    if not names_are_checked:
+        _check_feature_names(estimator, X, reset=reset)
     _check_n_features(estimator, X, reset=reset)
     if not y:
         return X

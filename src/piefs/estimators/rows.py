@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, column_or_1d
 
 from piefs.core.model import Scaling
-from piefs.data.rows import Rows, ScaledRows, is_lazy, quick, scratch, taken
+from piefs.data.rows import Rows, ScaledRows, block_sum, is_far, is_lazy, quick, scratch, taken
 from piefs.errors import InputError
 from piefs.estimators.decisions import Facts, rows_to_learn_from
 from piefs.training.batches import Samples, Validation
@@ -107,7 +107,9 @@ class TrainingRows:
     def samples(self, scaling: Scaling, settings: Settings, devices: Devices = ONE) -> Samples:
         """The rows as a solver takes them; unlabelled ones follow, with a label weight of zero."""
         dtype = np.dtype(settings.optimizer.dtype)
-        x, label_weight = quick(_scaled(self.X, scaling, dtype)), self.weight
+        x, label_weight = _scaled(self.X, scaling, dtype), self.weight
+        if settings.solver != "eigen" or not is_far(x):
+            x = quick(x)
         if self.targets is not None and self.class_weight is not None:
             by_class = compute_sample_weight(self.class_weight, self.targets)
             label_weight = by_class if label_weight is None else by_class * label_weight
@@ -175,13 +177,11 @@ def scaling_of(X: Rows, weight: np.ndarray | None = None, devices: Devices = ONE
     about the mean of the first rows, or they would lose the digits of columns far from zero.
     """
     n_rows = min(SCALING_ROWS, max(1, SCALING_ELEMENTS // X.shape[1]))
-    sums = np.zeros((3, X.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
         shift = X[:FIRST_ROWS].mean(axis=0, dtype=np.float64)
-        for start in devices.share_of(range(0, len(X), n_rows)):
-            block = X[start : start + n_rows].astype(np.float64) - shift
-            w = np.ones(len(block)) if weight is None else weight[start : start + n_rows]
-            sums += np.stack([np.full_like(shift, w.sum()), w @ block, w @ block**2])
+        weights = np.broadcast_to(1.0, len(X)) if weight is None else weight
+        moments = partial(_moments, shift=shift)
+        sums = block_sum(moments, X, n_rows, weights, share_of=devices.share_of)
         mass, first, second = devices.total(sums)
         center, squares = shift + first / mass, second / mass - (first / mass) ** 2
     for values, what in (
@@ -193,6 +193,12 @@ def scaling_of(X: Rows, weight: np.ndarray | None = None, devices: Devices = ONE
     deviation = np.sqrt(np.maximum(squares, 0))
     tiny = 10 * np.finfo(np.float64).eps * np.abs(center)
     return Scaling(center, np.where(deviation > tiny, deviation, 1.0))
+
+
+def _moments(_: int, block: np.ndarray, w: np.ndarray, *, shift: np.ndarray) -> np.ndarray:
+    """Σ w, Σ w(x − shift) and Σ w(x − shift)², (3, d)."""
+    block = block.astype(np.float64) - shift
+    return np.stack([np.full_like(shift, w.sum()), w @ block, w @ block**2])
 
 
 def robust_scaling(X: Rows, weight: np.ndarray | None, deviation: np.ndarray) -> Scaling:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from piefs.core.model import Model
-from piefs.data.rows import Rows, ScaledRows, scratch
+from piefs.data.rows import Rows, ScaledRows, is_far, scratch
 from piefs.training.sharding import ONE, Devices
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ def blockwise(
     Of several processes each takes one block at a time, and then tells the others its values.
     """
     n = len(x)
+    if is_far(x):
+        return np.concatenate(list(x.mapped(partial(_of_block, function), min(BLOCK_ROWS, most))))
     size = min(BLOCK_ROWS, most, 1 << max(0, n - 1).bit_length())  # little for small tables
     values = None
     for start in range(0, max(n, 1), size * devices.n_processes):
@@ -83,6 +85,10 @@ def blockwise(
             values = scratch((n, *found.shape[1:]), found.dtype)
         values[start : start + len(found)] = found
     return values  # type: ignore[return-value]
+
+
+def _of_block(function: Callable[[np.ndarray], Any], _: int, block: np.ndarray) -> np.ndarray:
+    return np.asarray(function(block))
 
 
 def _block(x: Rows, start: int, size: int) -> np.ndarray:

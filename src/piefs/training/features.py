@@ -7,12 +7,15 @@ Q = ψᵀ(H + α)⁻¹ψ among their rows, they are (I − QU)⁻¹(f − QUβy)
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
 from piefs.core.kernel import RIDGES, Kernel, KernelMaps
+from piefs.data.rows import added, is_far
 from piefs.training.batches import Samples
 from piefs.training.evaluation import blockwise
 from piefs.training.labels import Labels
@@ -149,17 +152,28 @@ def _whole_groups(chosen: np.ndarray, groups: np.ndarray, most: int) -> Iterator
             start = end
 
 
+def _sums(psi: np.ndarray, w: np.ndarray, own: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Σ w ψψᵀ, Σ w ψ and Σ ψ(wβy)ᵀ of a block, in double precision."""
+    mean, t = w @ psi, psi.T @ own.astype(psi.dtype)
+    psi = psi if np.all(w == 1) else psi * np.sqrt(w, dtype=psi.dtype)[:, None]
+    return tuple(part.astype(float) for part in (psi.T @ psi, mean, t))
+
+
+def _sums_of_rows(features: Features, _: int, x: np.ndarray, *along: Any) -> tuple[np.ndarray, ...]:
+    return _sums(features(x), *along)
+
+
 def accumulated(blocks: Blocks, labels: Labels) -> Sums:
     """Sums over all rows, one pass."""
-    samples, m = blocks.samples, len(blocks.features.landmarks)
-    weights = samples.weights.astype(float)
-    h, mean, t = np.zeros((m, m)), np.zeros(m), np.zeros((m, labels.y.shape[1]))
-    for rows, psi in blocks:
-        w = weights[rows]
-        mean += w @ psi
-        t += psi.T @ (labels.boost * w[:, None] * labels.y[rows]).astype(psi.dtype)
-        psi = psi if samples.weight is None else psi * np.sqrt(w, dtype=psi.dtype)[:, None]
-        h += psi.T @ psi
+    samples, weights = blocks.samples, blocks.samples.weights.astype(float)
+    own = labels.boost * weights[:, None] * labels.y
+    if is_far(samples.x):
+        of_rows: Any = partial(_sums_of_rows, blocks.features)
+        h, mean, t = samples.x.summed(of_rows, blocks.size, weights, own)
+    else:
+        none = _sums(blocks.features(samples.x[:0]), weights[:0], own[:0])
+        parts = (_sums(psi, weights[rows], own[rows]) for rows, psi in blocks)
+        h, mean, t = added(chain([none], parts))
     total, mass = samples.devices.total, weights.sum()
     h, mean, t = total(h), total(mean) / mass, total(t)
     h -= mass * np.outer(mean, mean)

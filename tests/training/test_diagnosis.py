@@ -170,6 +170,24 @@ def test_dead_units_are_said(moons):
     assert "dead-maps" in warned(model.set_params(pretraining=model.model_), X, y)
 
 
+def test_maps_that_are_constant_are_left_out_and_the_count_is_honest(moons):
+    X, y = moons
+    settings = {"solver": "nested", "hidden": (8,), "activation": "relu", "steps_per_component": 5}
+    model = PIEFSClassifier(4, random_state=0, **settings).fit(X, y)
+    net = model.model_.maps.net
+    buried = net.biases[0].copy()
+    buried[[1, 3]] = -1e3  # all units of two maps are off
+    maps = replace(model.model_.maps, net=replace(net, biases=(buried, *net.biases[1:])))
+    half_dead = replace(model.model_, maps=maps)
+    with pytest.warns(TrainingWarning, match=r"2 of 4 maps are constant .*\(map 2, 4\).*left out"):
+        model.set_params(pretraining=half_dead).fit(X, y)
+    assert model.n_components_ == model.transform(X).shape[1] == len(model.energies_) == 2
+    assert model.model_.readout.weights.shape[1] == 2
+    assert model.gram_error_ < 1e-6
+    assert model.score(X, y) > 0.5
+    assert list(model.get_feature_names_out()) == ["phi1", "phi2"]
+
+
 def test_a_metric_without_bounds_is_said(moons, tmp_path):
     keywords = SMALL | {"metric": "diag", "steps_per_component": 5, "learning_rate": 1e-6}
     model = PIEFSClassifier(**flat(**keywords)).fit(*moons)

@@ -316,7 +316,7 @@ def test_a_keyword_that_would_be_ignored_is_refused(solver, keyword, words):
 
 def test_the_automatic_budget_grows_with_the_rows_within_limits():
     found = [PIEFSClassifier(solver="nested").check_settings(n) for n in (100, 80_000, 10**7)]
-    assert [settings.steps_per_component for settings in found] == [1600, 2500, 20_000]
+    assert [settings.steps_per_component for settings in found] == [2000, 3750, 20_000]
 
 
 def test_the_automatic_batch_is_an_eighth_of_the_rows_within_limits():

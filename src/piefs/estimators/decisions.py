@@ -7,7 +7,7 @@ from piefs.core.weighting import Static
 from piefs.errors import InputError
 from piefs.training.config import Metric, Optimizer, Settings
 
-PASSES, FEWEST_STEPS, MOST_STEPS = 8, 1600, 20_000
+PASSES, FEWEST_STEPS, MOST_STEPS = 12, 2000, 20_000
 """The rule for steps_per_component="auto": passes over the rows, within limits."""
 
 BATCHES_A_PASS, SMALL_BATCH, LARGE_BATCH = 8, 64, 256

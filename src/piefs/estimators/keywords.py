@@ -56,7 +56,7 @@ PARAMETERS = """
         class_loss) -> LossWeights; "nested" and "joint" take `Static(orth, prefix)`: the weights of
         the Gram error and of the readout's loss on the first 1 … K − 1 maps.
     steps_per_component : int or "auto"
-        Steps of each map; "auto" means 8 passes over the rows, but 1,600 to 20,000 steps.
+        Steps of each map; "auto" means 12 passes over the rows, but 2,000 to 20,000 steps.
     batch_size, learning_rate : int or "auto", float
         Rows a step ("auto" is an eighth of them, but 64 to 256); peak rate.
     weight_decay : float or "auto"

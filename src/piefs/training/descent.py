@@ -18,7 +18,7 @@ from piefs.training.batches import Samples, Validation
 from piefs.training.callbacks import Callback, Stage, notify
 from piefs.training.checkpoint import Checkpoint
 from piefs.training.config import Settings
-from piefs.training.diagnosis import Finding, RunRecord, findings, loss_by_chance
+from piefs.training.diagnosis import Finding, RunRecord, findings, loss_by_chance, varying
 from piefs.training.evaluation import coordinates_of, dirichlet_matrix, evaluate, weighted_gram
 from piefs.training.graph import Tell, distilled, graph_samples
 from piefs.training.loop import train
@@ -89,13 +89,18 @@ def _trained(
 
 def _finished(state: TrainState, samples: Samples, settings: Settings, task: Task) -> Fitted:
     """The model of the maps that a state has, measured on the rows."""
-    raw = coordinates_of(state.maps, samples.x, samples.devices)
+    trained = coordinates_of(state.maps, samples.x, samples.devices)
+    metric, (weights, bias) = state.params.metric, map(np.asarray, state.readout)
+    kept = np.arange(trained.shape[1])
+    if settings.solver in ("nested", "joint"):
+        kept = varying(trained)  # the offset says what a constant map says
+        bias = bias + np.delete(weights, kept, axis=1) @ np.delete(trained, kept, axis=1).mean(0)
+    raw, maps = trained[:, kept], jax.tree.map(lambda leaf: leaf[kept], state.maps)
     gram = weighted_gram(raw, samples.weights, samples.devices)
     mixing, unmixing = whitening(gram if settings.whiten else np.eye(len(gram)))
-    metric, (weights, bias) = state.params.metric, state.readout
     # It reads what it read before; columns for maps that were not begun go.
-    readout = Readout(np.asarray(weights)[:, : len(mixing)] @ unmixing, np.asarray(bias))
-    parts = in_precision((state.maps, mixing, metric, readout), samples.x.dtype)
+    readout = Readout(weights[:, kept] @ unmixing, bias)
+    parts = in_precision((maps, mixing, metric, readout), samples.x.dtype)
     model = Model(None, *parts)
     phi = evaluate(model, samples.x, devices=samples.devices)
     if settings.solver == "spectral" and samples.target is not None:
@@ -111,10 +116,10 @@ def _finished(state: TrainState, samples: Samples, settings: Settings, task: Tas
         gram,
         dirichlet,
         np.diag(dirichlet).copy() if settings.whiten else np.array(state.energies),
-        np.array(state.log_scale_ranges),
+        np.array(state.log_scale_ranges)[kept],
         list(state.history),
         state.steps,
-        _findings(state, settings, samples, gram, raw),
+        _findings(state, settings, samples, gram, trained),
     )
 
 

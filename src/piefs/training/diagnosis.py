@@ -98,6 +98,12 @@ def variation(raw: np.ndarray) -> np.ndarray:
     return np.var(raw, axis=0) / np.maximum(np.mean(raw**2, axis=0), SAME_EVERYWHERE)
 
 
+def varying(raw: np.ndarray) -> np.ndarray:
+    """The numbers of the maps that are not constant; of the first, if all are."""
+    found = np.flatnonzero(variation(raw) > SAME_EVERYWHERE)
+    return found if len(found) else np.arange(1)
+
+
 def loss_by_chance(samples: Samples) -> float | None:
     """The readout's loss where it says the same of every row: the entropy of the classes, or the
     variance of the numbers; None without labels.
@@ -143,11 +149,12 @@ def _of_rate_and_maps(evidence: RunRecord) -> Iterator[Finding]:
         )
     dead = np.flatnonzero(variation(evidence.raw) <= SAME_EVERYWHERE)
     if len(dead) > n_constants(evidence):
+        are = "are left out:" if evidence.settings.solver in ("nested", "joint") else "count:"
         yield Finding(
             "dead-maps",
             f"{len(dead)} of {evidence.raw.shape[1]} maps are constant on the training rows (map "
-            f"{', '.join(str(k + 1) for k in dead)}): their units are all off, or smoothness "
-            "outweighs what they would explain.",
+            f"{', '.join(str(k + 1) for k in dead)}) and {are} their units are all off, or "
+            "smoothness outweighs what they would explain.",
             'Lower learning_rate or smoothness, or take activation="silu" instead of "relu", or '
             "fewer maps (n_components).",
         )

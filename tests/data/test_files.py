@@ -1,5 +1,7 @@
 """Whole-or-nothing writes, bounded reads, locks, and models as folders."""
 
+import errno
+import itertools
 import json
 import os
 import signal
@@ -210,3 +212,64 @@ def test_damaged_foreign_and_mixed_up_folders_are_refused(tmp_path):
     (tmp_path / WEIGHTS).unlink()
     with pytest.raises(ModelFileError, match="cannot be read"):
         read_folder(tmp_path, (3,))
+
+
+OTHERS = {name: array + 1 for name, array in ARRAYS.items() if array.dtype.kind == "f"}
+STEPS = ("os.fsync", "pathlib.Path.replace", "pathlib.Path.write_bytes", "pathlib.Path.unlink")
+
+
+def interrupted_at(step, monkeypatch, interrupt):
+    """Call `interrupt` in place of that call of all that touch the disk."""
+    calls = itertools.count()
+
+    def counted(function):
+        def call(*arguments, **keywords):
+            if next(calls) == step:
+                interrupt()
+            return function(*arguments, **keywords)
+
+        return call
+
+    for name in STEPS:
+        owner, _, attribute = name.rpartition(".")
+        owner = os if owner == "os" else Path
+        monkeypatch.setattr(owner, attribute, counted(getattr(owner, attribute)))
+
+
+def kind_of_model(folder):
+    """Which of two models a folder holds, with the weights that belong to it."""
+    arrays, document = read_folder(folder, (3,))
+    assert arrays.keys() == (ARRAYS if document["kind"] == "old" else OTHERS).keys()
+    return document["kind"]
+
+
+@pytest.mark.parametrize("step", range(16))
+def test_a_model_that_is_saved_over_another_is_never_lost_in_a_crash(step, tmp_path, monkeypatch):
+    write_folder(tmp_path, ARRAYS, {"kind": "old"}, 3)
+    if not (child := os.fork()):
+        interrupted_at(step, monkeypatch, lambda: os._exit(1))
+        write_folder(tmp_path, OTHERS, {"kind": "new"}, 3)
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    kind = kind_of_model(tmp_path)
+    assert kind == "new" or os.waitstatus_to_exitcode(status)
+    write_folder(tmp_path, OTHERS, {"kind": "new"}, 3)
+    assert kind_of_model(tmp_path) == "new"
+    assert not list(tmp_path.glob("weights.*.safetensors"))
+
+
+@pytest.mark.parametrize("step", range(16))
+def test_a_failing_disk_leaves_the_old_model_or_the_new_one(step, tmp_path, monkeypatch):
+    write_folder(tmp_path, ARRAYS, {"kind": "old"}, 3)
+
+    def full():
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        interrupted_at(step, patch, full)
+        try:
+            write_folder(tmp_path, OTHERS, {"kind": "new"}, 3)
+        except StorageError:
+            assert kind_of_model(tmp_path) == "old"
+        else:
+            assert kind_of_model(tmp_path) == "new"

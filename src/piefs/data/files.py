@@ -220,17 +220,32 @@ def library_versions() -> dict[str, str]:
 def write_folder(
     folder: Path, arrays: dict[str, np.ndarray], document: dict[str, Any], format_version: int
 ) -> None:
-    """`weights.safetensors` and `model.json`, which is written last and has the weights' digest."""
+    """`weights.safetensors` and `model.json`; a crash leaves the old model or the new one.
+
+    The document is the switch. New weights wait under a name of their own until it names them by
+    their digest, and take the place of the old ones after it; `read_folder` looks for both.
+    """
     import safetensors.numpy
 
     content = safetensors.numpy.save({k: np.asarray(v, order="C") for k, v in arrays.items()})
+    digest = hashlib.sha256(content).hexdigest()
     header = {
         "format_version": format_version,
-        "weights_sha256": hashlib.sha256(content).hexdigest(),
+        "weights_sha256": digest,
         "versions": library_versions(),
     }
-    write_bytes(folder / WEIGHTS, content)
+    waiting = folder / waiting_weights(digest)
+    write_bytes(waiting, content)
     write_json(folder / DOCUMENT, header | document)
+    with suppress(OSError):  # the model is whole already
+        waiting.replace(folder / WEIGHTS)
+        for stray in folder.glob(waiting_weights("*")):  # of saves that were cut off
+            stray.unlink()
+
+
+def waiting_weights(digest: str) -> str:
+    """The name of weights that a document is yet to name, or has just named."""
+    return f"weights.{digest[:16]}.safetensors"
 
 
 def read_folder(
@@ -246,11 +261,15 @@ def read_folder(
         raise ModelFileError(
             f"{folder} has model format {found!r}, this version of piefs reads {readable}"
         )
-    with reading(folder / WEIGHTS, error=ModelFileError):
-        content = bounded_bytes(folder / WEIGHTS, MOST_WEIGHT_BYTES)
-    if hashlib.sha256(content).hexdigest() != document.get("weights_sha256"):
-        raise ModelFileError(f"{folder / WEIGHTS} is damaged or belongs to another {DOCUMENT}")
-    return load_arrays(content, folder / WEIGHTS), document
+    digest, weights = str(document.get("weights_sha256")), folder / WEIGHTS
+    waiting = weights.with_name(waiting_weights(Path(digest).name))
+    for path in (weights, waiting, weights):  # which may be moved meanwhile
+        if path == weights or path.is_file():
+            with reading(path, error=ModelFileError):
+                content = bounded_bytes(path, MOST_WEIGHT_BYTES)
+            if hashlib.sha256(content).hexdigest() == digest:
+                return load_arrays(content, path), document
+    raise ModelFileError(f"{weights} is damaged or belongs to another {DOCUMENT}")
 
 
 def load_arrays(content: bytes, path: Path) -> dict[str, np.ndarray]:

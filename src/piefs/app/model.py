@@ -94,6 +94,8 @@ def _with_table(path: Path, estimator: Any, document: dict[str, Any]) -> FittedM
             raise ValueError("the columns are not those of the model")
         if len(classes) != len(getattr(estimator, "classes_", classes)):
             raise ValueError("the class names are not those of the model")
+        if hasattr(estimator, "classes_"):  # commands know classes by their numbers
+            estimator.classes_ = np.arange(len(classes))
         return FittedModel(estimator, document, encoder)
 
 

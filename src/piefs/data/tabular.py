@@ -212,7 +212,8 @@ def _groups_of(table: Source, rows: np.ndarray, options: TableOptions) -> np.nda
     """What training rows belong to: the values of `group`, or each to a tenth of the time."""
     if options.group is not None:
         cells = texts(table.column(options.group))[rows].astype(str)
-        return np.unique(cells, return_inverse=True)[1]
+        names, numbers = np.unique(cells, return_inverse=True)
+        return numbers if len(names) > 1 else None  # one alone cannot be left out
     if options.time is None:
         return None
     found = np.empty(len(table), int)

@@ -14,19 +14,17 @@ from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from pprint import pformat
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from piefs.core.model import Model, Scaling
 from piefs.core.trees import named_arrays
+from piefs.data.encoder import TableEncoder
 from piefs.data.files import write_bytes
 from piefs.errors import InputError
 from piefs.estimators import export_template
 from piefs.estimators.onnx import onnx_bytes
-
-if TYPE_CHECKING:
-    from piefs.data.encoder import TableEncoder
 
 SUFFIXES = {"onnx": ".onnx", "numpy": ".py"}
 MODEL, WEIGHTS = "MODEL: dict[str, Any] = {}\n", 'WEIGHTS = ""\n'
@@ -81,6 +79,8 @@ def exported(
     """
     if not hasattr(estimator, "model_"):
         raise InputError("this estimator is not fitted yet: call fit before export")
+    if table is None and getattr(estimator, "table_", None) is not None:
+        table = TableEncoder.from_document(estimator.table_)
     names = getattr(estimator, "feature_names_in_", None) if table is None else table.feature_names
     classes = getattr(estimator, "classes_", None)
     model = estimator.model_

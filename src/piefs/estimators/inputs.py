@@ -15,16 +15,15 @@ from sklearn.utils.validation import (
 from piefs.data.rows import Rows, is_lazy
 from piefs.errors import InputError
 
-ADVICE = (
-    "Encode them beforehand, for example with "
-    "make_pipeline(make_column_transformer((OneHotEncoder(sparse_output=False), {columns}), "
-    'remainder="passthrough"), {estimator}()); `piefs fit` encodes the columns of a file by itself'
-)
-
 
 def is_dask(X: Any) -> bool:
     """Whether X is a Dask collection, found without importing Dask."""
     return hasattr(X, "__dask_graph__")
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X has named columns: a frame of pandas or polars, or a table of pyarrow."""
+    return hasattr(X, "column_names") or (hasattr(X, "columns") and hasattr(X, "shape"))
 
 
 def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
@@ -40,6 +39,13 @@ def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
         keywords["names_are_checked"] = True
     if is_lazy(X):
         return _checked_lazily(estimator, X, *y, **keywords)
+    reset = keywords.get("reset", True)
+    if reset:
+        vars(estimator).pop("table_", None)  # of an earlier fit
+    if is_frame(X):
+        from piefs.estimators.frames import encoded
+
+        X = encoded(estimator, X, reset=reset)
     try:
         checked: Any = validate_data(estimator, X, *y, dtype="numeric", **keywords)
         return (_numbers(checked[0]), *checked[1:]) if y else _numbers(checked)
@@ -48,12 +54,12 @@ def checked_arrays(estimator: Any, X: Any, *y: Any, **keywords: Any) -> Any:
         if not names and not (isinstance(error, ValueError) and "string" in str(error)):
             raise
         said = (
-            f"X has columns that are no numbers: {names}"
+            f"X has columns that are no numbers: {names}; this model was fitted on numbers alone"
             if names
-            else "X holds text, and numbers are needed"
+            else "X holds text, and an array needs numbers: give a frame of pandas or polars, "
+            "whose columns of text, categories and dates are encoded"
         )
-        advice = ADVICE.format(columns=names or "[…]", estimator=type(estimator).__name__)
-        raise InputError(f"{said}. {advice}") from error
+        raise InputError(said) from error
 
 
 def _checked_lazily(

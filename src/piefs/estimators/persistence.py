@@ -15,7 +15,8 @@ import numpy as np
 from piefs.core.model import Model, Readout, Scaling
 from piefs.core.trees import MISMATCH, named_arrays, structure_of, tree_of
 from piefs.core.weighting import Dampened, Static
-from piefs.data.files import DAMAGE, described, read_folder, write_folder
+from piefs.data.encoder import TableEncoder
+from piefs.data.files import DAMAGE, DOCUMENT, described, read_folder, reading, write_folder
 from piefs.errors import InputError, ModelFileError
 from piefs.training.checks import METRICS
 from piefs.training.config import Metric, Optimizer, Settings
@@ -82,12 +83,29 @@ def save(estimator: Any, folder: Path, extra: dict[str, Any] | None = None) -> N
         part, _, last = path.rpartition(".")
         place = document.setdefault(part, {}) if part else document
         place[last] = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
+    if getattr(estimator, "table_", None) is not None:
+        names = [] if classes is None else [str(label) for label in classes]
+        document |= {"table": estimator.table_, "class_names": names, "dataset": "a frame"}
+        document |= {"target": None, "id": None}
     write_folder(folder, named_arrays(model), document | (extra or {}), FORMAT)
 
 
 def load(folder: str | Path) -> PIEFSClassifier | PIEFSRegressor | PIEFSTransformer:
-    """The fitted estimator of a model folder, without its history and `coordinates_`."""
-    return load_with_document(Path(folder))[0]
+    """The fitted estimator of a model folder, or of a run's, without `coordinates_` and history.
+
+    If it was fitted on a table, it takes frames with the columns of that table, and predicts the
+    names of its classes.
+    """
+    folder = Path(folder)
+    is_run = (folder / "model" / DOCUMENT).is_file()
+    estimator, document = load_with_document(folder / "model" if is_run else folder)
+    names = document.get("class_names")
+    if hasattr(estimator, "classes_") and names:
+        with reading(folder, "save the model again", error=ModelFileError):
+            estimator.classes_ = np.array([str(name) for name in names]).reshape(
+                len(estimator.classes_)
+            )
+    return estimator
 
 
 def load_with_document(folder: Path) -> tuple[Any, dict[str, Any]]:
@@ -135,6 +153,11 @@ def _estimator(arrays: dict[str, np.ndarray], document: dict[str, Any]) -> Any:
     estimator.center_, estimator.scale_ = model.scaling.center, model.scaling.scale
     estimator.n_components_ = len(model.mixing)
     vars(estimator).update(fitted)
+    if "table" in document:
+        encoder = TableEncoder.from_document(document["table"])
+        if len(encoder.feature_names) != estimator.n_features_in_:
+            raise ModelFileError("the columns in model.json are not those of the model")
+        estimator.table_ = document["table"]
     return estimator
 
 

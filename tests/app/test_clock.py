@@ -4,6 +4,8 @@ from dataclasses import replace
 import pytest
 
 from piefs.app.clock import Clock, in_phases
+from piefs.app.commands import _interrupted
+from piefs.app.folder import RunFolder
 from piefs.app.run import plan_in_words, run
 from piefs.data import load
 from piefs.training.config import Settings
@@ -66,3 +68,14 @@ def test_more_rows_and_columns_take_longer():
     assert seconds == sorted(seconds)
     assert seconds[0] < 0.5
     assert 20 < expected_seconds(1_000_000, 20) < 120  # measured: 58
+
+
+def test_ctrl_c_promises_to_continue_only_what_it_can(tmp_path, monkeypatch):
+    folder = RunFolder(tmp_path / "run")
+    monkeypatch.setattr("piefs.app.folder", folder)
+    fit = ["fit", "circles", "--force", "--out", "run"]
+    assert _interrupted(fit) == "interrupted before there was anything to continue from"
+    folder.path.mkdir()
+    folder.checkpoint.touch()
+    assert _interrupted(fit).endswith("continue with: piefs fit circles --out run --resume")
+    assert "the same command continues" in _interrupted(["tune", "circles"])

@@ -2,9 +2,13 @@
 
 import sys
 import time
+from typing import Any
 
 begun: float | None = None
 """When the command began: its clock counts imports, too."""
+
+folder: Any = None
+"""The folder of the run that is under way, which Ctrl-C may leave a checkpoint in."""
 
 
 def main() -> None:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from piefs import app as package
 from piefs.app import data
 from piefs.app.eigen import eigen
 from piefs.app.fit import demo, fit
@@ -113,6 +114,8 @@ def _interrupted(arguments: list[str]) -> str:
     if arguments[:1] in (["reproduce"], ["tune"]):
         return f"interrupted; the same command continues: piefs {shlex.join(arguments)}"
     if arguments[:1] == ["fit"]:
+        if package.folder is None or not package.folder.checkpoints:
+            return "interrupted before there was anything to continue from"
         again = [argument for argument in arguments if argument not in ("--force", "--resume")]
         return f"interrupted; continue with: piefs {shlex.join([*again, '--resume'])}"
     return "interrupted"

@@ -61,6 +61,7 @@ def fit(
     """Fit a model; leave it with its scores, history, figures and a report in a folder."""
     out = out or Path("runs") / f"{Path(source.data).stem}-{model.random_state}"
     folder, keywords = RunFolder(out), settings_asked(model)
+    app.folder = folder
     devices, is_first = joined(machine), True
     is_finished = resume and folder.is_finished
     if machine.coordinator is not None:

@@ -159,7 +159,7 @@ def test_the_python_of_the_page_runs(page):
     assert len(names["scores"]) == 3
     assert names["phi"].shape == (1_000_000, 2)
     assert set(names["labels"].compute()) <= {"in", "out"}
-    assert names["from_files"].n_features_in_ == 2
+    assert names["far"].n_features_in_ == 3
 
 
 def test_the_commands_of_the_page_run(page, tmp_path, monkeypatch):

@@ -55,14 +55,23 @@ class DaskRows(LazyRows):
         from dask.base import compute
         from dask.delayed import delayed
 
-        pieces = self.array.to_delayed().ravel()
-        tasks = []
+        pieces, tasks, function = self.array.to_delayed().ravel(), [], _sent(function)
         for i, piece in enumerate(pieces):
             start = i * CHUNK_ROWS
             own = [a[start : start + CHUNK_ROWS] for a in along]
             tasks.append(delayed(what)(function, piece, start, size, *own))
         for i in range(0, len(tasks), AT_ONCE):
             yield from compute(*tasks[i : i + AT_ONCE])
+
+
+def _sent(function: Any) -> Any:
+    """The function on all workers, if there is a cluster: it may hold many megabytes."""
+    try:
+        from distributed import get_client
+
+        return get_client().scatter(function, broadcast=True, hash=False)
+    except (ImportError, ValueError):  # no cluster: threads, or this process
+        return function
 
 
 def _of_blocks(function: Any, piece: Any, first: int, size: int, *along: Any) -> list[Any]:

@@ -84,6 +84,8 @@ def rank_against_time(mean_ranks: Mapping[str, float], seconds: Mapping[str, flo
         xlabel="median seconds of a fit, two cores",
         ylabel="mean rank (1 is best)",
     )
+    for formatted in (axis.xaxis.set_major_formatter, axis.xaxis.set_minor_formatter):
+        formatted(lambda seconds, _: f"{seconds:g}")
     axis.grid(alpha=0.3)
     return figure
 

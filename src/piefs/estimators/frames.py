@@ -26,12 +26,10 @@ def as_table(X: Any) -> Table:
     columns = {}
     for i, name in enumerate(names):
         column: Any = X.iloc[:, i] if hasattr(X, "iloc") else X[name]
-        kind = getattr(column, "dtype", None)
-        if isinstance(kind, np.dtype) and kind.kind in "biuf":  # of pandas; the usual case
-            columns[str(name)] = column.to_numpy()
-        else:
-            read = getattr(column, "to_pylist", column.__iter__)  # of pyarrow
-            columns[str(name)] = cells_of(list(read()))
+        values = np.asarray(column)
+        if values.dtype.kind not in "biuf":  # numbers, the usual case, are taken as they are
+            values = cells_of(list(getattr(column, "to_pylist", column.__iter__)()))  # of pyarrow
+        columns[str(name)] = values
     return Table(columns, "X")
 
 
